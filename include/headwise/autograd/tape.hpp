@@ -1,0 +1,140 @@
+// Reverse-mode differentiation: an append-only tape of records. The order of execution is a
+// topological order, so backward is a loop from the end. First derivatives only.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "headwise/autograd/param.hpp"
+#include "headwise/core/tensor.hpp"
+
+namespace headwise {
+
+template <Real T>
+class Tape;
+
+/// A tensor as the result of a computation: its value and, if a tape is watching, its place there.
+/// A Var made from a tensor is a constant; a default Var is absent (a bias that is not there).
+template <Real T>
+class Var {
+ public:
+  Var() = default;
+  Var(Tensor<T> value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] const Tensor<T>& value() const { return value_; }
+  [[nodiscard]] const Shape& shape() const { return value_.shape(); }
+  [[nodiscard]] T item() const { return value_.item(); }
+  [[nodiscard]] bool absent() const { return value_.empty(); }
+  /// Whether backward will ask for its gradient.
+  [[nodiscard]] bool tracked() const { return tape_ != nullptr; }
+
+ private:
+  friend class Tape<T>;
+  Tensor<T> value_;
+  Tape<T>* tape_ = nullptr;  // must outlive the Var
+  Index slot_ = -1;
+};
+
+/// Where backward puts its part of the gradient of one input: x = product + beta x.
+template <Real T>
+struct Target {
+  Tensor<T>* x = nullptr;  ///< null: nobody wants it
+  T beta = 0;              ///< 0: x is uninitialized, write all of it; 1: add to it
+  explicit operator bool() const { return x != nullptr; }
+};
+
+/// The gradients of a record's inputs, during its backward. Contributions add up, never replace.
+template <Real T>
+class Grads {
+ public:
+  /// The gradient of input i so far, zeros at first: add to it. Null when nobody wants it.
+  Tensor<T>* operator[](Index i);
+  /// The same for a matrix product, which need not read what is not there yet.
+  Target<T> into(Index i);
+  /// Adds a finished contribution; the first one is taken as it is. Throws ShapeError unless it has
+  /// the input's shape.
+  void add(Index i, Tensor<T> contribution);
+  [[nodiscard]] bool wants(Index i) const { return slot(i) >= 0; }
+
+ private:
+  friend class Tape<T>;
+  Grads(Tape<T>& tape, const std::vector<Index>& inputs) : tape_(tape), inputs_(inputs) {}
+  [[nodiscard]] Index slot(Index i) const { return inputs_[static_cast<std::size_t>(i)]; }
+
+  Tape<T>& tape_;
+  const std::vector<Index>& inputs_;
+};
+
+/// Given the gradient dy of a record's result, adds to the gradients d of its inputs. What it
+/// captures is what the tape saves.
+template <Real T>
+using Backward = std::function<void(const Tensor<T>& dy, Grads<T>& d)>;
+
+/// What one forward pass did, for one backward pass.
+template <Real T>
+class Tape {
+ public:
+  Tape() = default;
+  Tape(const Tape&) = delete;  // Vars point to it
+  Tape& operator=(const Tape&) = delete;
+
+  /// An input whose gradient grad() will tell.
+  Var<T> leaf(Tensor<T> value);
+  /// A parameter whose gradient backward adds to p.grad; a constant when it is not trainable.
+  Var<T> use(const Param<T>& p);
+
+  /// Backward from a scalar: every parameter and leaf gets seed * d loss / d it. Consumes the tape:
+  /// saved tensors are freed on the way, and a second backward throws Error. Throws ShapeError
+  /// when the loss has more than one element, Error when it was not recorded here.
+  void backward(const Var<T>& loss, T seed = 1);
+  /// Backward from any result, given the gradient dy of some scalar with respect to it.
+  void backward(const Var<T>& y, Tensor<T> dy);
+  /// The gradient of a leaf, after backward: zeros when nothing reached it.
+  [[nodiscard]] Tensor<T> grad(const Var<T>& leaf) const;
+
+  /// Names of the records so far, in order; "leaf" and "param" for inputs.
+  [[nodiscard]] std::vector<std::string> op_names() const;
+
+  /// See record(), which ops call.
+  static Var<T> record(std::string_view name, Tensor<T> y, std::initializer_list<Var<T>> inputs,
+                       Backward<T> backward);
+
+ private:
+  friend class Grads<T>;
+  struct Record {
+    std::string name;
+    Shape shape;                // of the result
+    std::vector<Index> inputs;  // their slots, -1 for a constant
+    Backward<T> backward;       // null for leaves and parameters
+    const Param<T>* param = nullptr;
+  };
+  enum class State { recording, running, consumed };
+
+  Var<T> append(Record record, Tensor<T> value);
+
+  std::vector<Record> records_;
+  std::vector<Tensor<T>> grads_;  // one a record, empty until something arrives
+  State state_ = State::recording;
+};
+
+/// The result y of an op, put on the tape of its inputs with its backward; a constant when no
+/// input is tracked. `name` is the op's in ops.def. Throws Error when the inputs are on two
+/// tapes, when the tape is consumed, or when backward is null (a result that would silently cut the
+/// graph: use a constant instead).
+template <Real T>
+Var<T> record(std::string_view name, Tensor<T> y,
+              std::type_identity_t<std::initializer_list<Var<T>>> inputs,
+              std::type_identity_t<Backward<T>> backward) {
+  return Tape<T>::record(name, std::move(y), inputs, std::move(backward));
+}
+
+extern template class Tape<float>;
+extern template class Tape<double>;
+extern template class Grads<float>;
+extern template class Grads<double>;
+
+}  // namespace headwise

@@ -1,0 +1,20 @@
+// Files, whole: read with errors that name the path, and replaced in one step.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace headwise {
+
+/// The bytes of a file. Throws DataError, each with its own text, for a missing path, a folder, or
+/// a file that cannot be read.
+std::string read_file(const std::string& path);
+
+/// Replaces `path` by the concatenation of `parts` in one step: written to "<path>.tmp" in the same
+/// folder, flushed to the disk, then renamed. Killed at any moment, the path holds the old bytes or
+/// the new ones, complete. Throws DataError and leaves the old file alone when it cannot.
+void replace_file(const std::string& path, std::span<const std::string_view> parts);
+void replace_file(const std::string& path, std::string_view text);
+
+}  // namespace headwise

@@ -1,0 +1,31 @@
+// Whole numbers with a shape: tokens going into a model, labels going into a loss.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "headwise/core/error.hpp"
+#include "headwise/core/shape.hpp"
+
+namespace headwise {
+
+/// A token or a label.
+using Id = std::int32_t;
+
+/// The label that says "do not count this position".
+inline constexpr Id kIgnore = -100;
+
+/// Ids of a given shape, row-major: tokens (B,T), labels (B,T).
+struct Ids {
+  Shape shape;
+  std::vector<Id> values;
+
+  Ids() = default;
+  /// Throws ShapeError when the number of values is not what the shape needs.
+  Ids(Shape shape_, std::vector<Id> values_) : shape(shape_), values(std::move(values_)) {
+    require(static_cast<Index>(values.size()) == shape.size(), "ids: {} values do not fill {}",
+            values.size(), shape);
+  }
+};
+
+}  // namespace headwise

@@ -1,0 +1,22 @@
+// What tensors hold at the moment, and the two switches of the buffer pool behind them.
+#pragma once
+
+#include <cstddef>
+
+namespace headwise {
+
+/// Buffers in use by tensors, and how often the pool had to ask the system for a large one.
+struct MemoryStats {
+  std::size_t live_buffers = 0;       ///< buffers that some tensor owns
+  std::size_t live_bytes = 0;         ///< their bytes
+  std::size_t cached_bytes = 0;       ///< bytes kept for the next tensor of that size
+  std::size_t large_allocations = 0;  ///< buffers over 64 KiB taken from the system so far
+};
+
+MemoryStats memory_stats();
+
+/// While on, Tensor::uninitialized is filled with NaN, so that reading what nobody wrote shows.
+/// Tests switch it on.
+void poison_uninitialized(bool on);
+
+}  // namespace headwise

@@ -1,0 +1,20 @@
+// All of headwise.
+#pragma once
+
+#include "headwise/autograd/gradcheck.hpp"
+#include "headwise/autograd/tape.hpp"
+#include "headwise/core/error.hpp"
+#include "headwise/core/gemm.hpp"
+#include "headwise/core/memory.hpp"
+#include "headwise/core/parallel.hpp"
+#include "headwise/core/random.hpp"
+#include "headwise/core/safetensors.hpp"
+#include "headwise/core/tensor.hpp"
+#include "headwise/data/text.hpp"
+#include "headwise/models/decoder.hpp"
+#include "headwise/models/sample.hpp"
+#include "headwise/nn/modules.hpp"
+#include "headwise/ops/op_table.hpp"
+#include "headwise/ops/ops.hpp"
+#include "headwise/train/run.hpp"
+#include "headwise/train/trainer.hpp"

@@ -1,0 +1,68 @@
+// A causal language model from a config struct.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "headwise/nn/modules.hpp"
+
+namespace headwise {
+
+/// What a decoder looks like. One walk, visit(), serves the command line, its help and the saved
+/// configuration.
+struct ModelConfig {
+  Index vocab = 0;  ///< V; follows from the tokenizer
+  Index layers = 2, heads = 4, width = 64, context = 64;
+  double dropout = 0;
+  bool attention_only = false;
+  bool tie = true;
+  bool bias = true;
+  Gelu gelu = Gelu::exact;
+  double init_std = 0.02;
+
+  void visit(auto&& v) {
+    v("layers", layers, "transformer blocks");
+    v("heads", heads, "attention heads in a block; divides --width");
+    v("width", width, "width of the residual stream");
+    v("context", context, "tokens the model looks at");
+    v("dropout", dropout, "dropout in training, from 0 to below 1");
+    v("attention-only", attention_only, "blocks without an MLP");
+    v("tie", tie, "the output weights are the token embedding");
+    v("bias", bias, "biases in linear layers and norms");
+    v("gelu", gelu, "exact or tanh");
+    v("init-std", init_std, "standard deviation of the initial weights");
+  }
+  /// Throws UsageError, naming option and value, for a model that cannot be. Allocates nothing.
+  void validate() const;
+};
+
+/// GPT-2's decoder (Radford et al. 2019, "Language models are unsupervised multitask learners",
+/// sec. 2.3): token plus learned position embeddings, pre-norm blocks, a last norm, and logits by
+/// the token embedding (tied) or a matrix of its own. Initialised normal(0, init_std), the
+/// projections into the residual stream by a further 1/sqrt(2L) (ibid.).
+template <Real T>
+struct Decoder {
+  ModelConfig config;
+  Embedding<T> tok, pos;
+  std::vector<Block<T>> blocks;
+  LayerNorm<T> ln_f;
+  std::optional<Linear<T>> head;  // absent when tied
+
+  /// Throws UsageError as config.validate() does.
+  Decoder(const ModelConfig& config, Rng& rng);
+
+  /// Logits (B,T,V) of the next token.   ids (B,T), T up to config.context.
+  /// Throws ShapeError for a longer T or an id outside the vocabulary.
+  /// Taps: embed, blocks.0.resid_pre, ..., final, logits.
+  Var<T> operator()(const Ctx<T>& ctx, const Ids& ids) const;
+
+  void visit(auto&& v) {
+    v("tok", tok);
+    v("pos", pos);
+    v("blocks", blocks);
+    v("ln_f", ln_f);
+    if (head) v("head", *head);
+  }
+};
+
+}  // namespace headwise

@@ -1,0 +1,49 @@
+// What proves an op: cases as data. An op that has no spec does not link.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "headwise/autograd/gradcheck.hpp"
+#include "headwise/core/random.hpp"
+
+namespace headwise {
+
+/// Draws one input element from the set on which an op is differentiable.
+using Domain = double (*)(Rng&);
+/// Any number: standard normal.
+double any(Rng& rng);
+
+/// One way to call an op: which inputs it takes and the call, in both precisions.
+struct OpCase {
+  std::string label;
+  std::vector<Shape> shapes;
+  Domain domain;
+  Function<float> f32;
+  Function<double> f64;
+};
+
+/// `call` takes a vector of Vars of either precision.
+template <class Call>
+OpCase op_case(std::string label, std::vector<Shape> shapes, Domain domain, Call call) {
+  return {std::move(label), std::move(shapes), domain, call, call};
+}
+
+struct OpSpec {
+  std::string name;
+  std::vector<OpCase> cases;
+};
+
+namespace specs {
+#define HEADWISE_OP(name) OpSpec name();
+#include "headwise/ops/ops.def"
+#undef HEADWISE_OP
+}  // namespace specs
+
+/// Every op with its cases, in the order of ops.def.
+std::vector<OpSpec> op_table();
+
+/// Inputs for a case, from its domain: always the same ones.
+std::vector<Tensor<double>> random_inputs(const OpCase& c);
+
+}  // namespace headwise

@@ -1,0 +1,119 @@
+// The differentiable functions. Each is one file in src/ops with its backward and its proof.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "headwise/autograd/tape.hpp"
+#include "headwise/core/ids.hpp"
+#include "headwise/core/random.hpp"
+#include "headwise/ops/mask.hpp"
+
+namespace headwise {
+
+/// a + b, a - b and a b, element by element; sizes of 1 and missing leading axes are repeated, as
+/// NumPy does. Throws ShapeError when the shapes do not broadcast.
+template <Real T>
+Var<T> add(const Var<T>& a, const Var<T>& b);
+template <Real T>
+Var<T> sub(const Var<T>& a, const Var<T>& b);
+template <Real T>
+Var<T> mul(const Var<T>& a, const Var<T>& b);
+
+template <Real T>
+Var<T> operator+(const Var<T>& a, const Var<T>& b) {
+  return add(a, b);
+}
+template <Real T>
+Var<T> operator-(const Var<T>& a, const Var<T>& b) {
+  return sub(a, b);
+}
+template <Real T>
+Var<T> operator*(const Var<T>& a, const Var<T>& b) {
+  return mul(a, b);
+}
+
+/// The sum and the mean of all elements, as a scalar; summed in double.
+template <Real T>
+Var<T> sum(const Var<T>& x);
+template <Real T>
+Var<T> mean(const Var<T>& x);
+
+/// a b.   a (M,K), b (K,N), result (M,N). Throws ShapeError when they are not matrices that fit.
+template <Real T>
+Var<T> matmul(const Var<T>& a, const Var<T>& b);
+
+/// y = x w^T + b.   x (..., C), w (O,C), b (O) or absent, result (..., O).
+/// Throws ShapeError when C or O disagree.
+template <Real T>
+Var<T> linear(const Var<T>& x, const Var<T>& w, const Var<T>& b = {});
+
+/// Rows of a table.   table (V,C), ids (...), result (..., C).
+/// Throws ShapeError for an id that is not a row of the table.
+template <Real T>
+Var<T> embedding(const Var<T>& table, const Ids& ids);
+
+/// y = (x - mean(x)) / sqrt(var(x) + eps) * gain + bias over the last axis, var without Bessel's
+/// correction (Ba et al. 2016, arXiv:1607.06450, sec. 3).   x (..., C); gain (C), bias (C), each
+/// of which may be absent. Throws ShapeError when C disagrees.
+template <Real T>
+Var<T> layer_norm(const Var<T>& x, const Var<T>& gain, const Var<T>& bias, double eps = 1e-5);
+
+/// Which formula gelu() uses.
+enum class Gelu { exact, tanh };
+constexpr std::array<std::string_view, 2> names_of(Gelu) { return {"exact", "tanh"}; }
+
+/// x Phi(x), Phi the standard normal distribution, or the tanh approximation of it
+/// (Hendrycks and Gimpel 2016, arXiv:1606.08415, sec. 2).
+template <Real T>
+Var<T> gelu(const Var<T>& x, Gelu kind = Gelu::exact);
+
+/// Each element zero with probability `rate`, else x / (1 - rate) (Srivastava et al. 2014, JMLR 15,
+/// sec. 10). x itself when rng is null or rate is 0. Moves rng past the draws it used.
+/// Throws UsageError unless 0 <= rate < 1.
+template <Real T>
+Var<T> dropout(const Var<T>& x, double rate, Rng* rng);
+
+/// Sees the pattern of attention(), between softmax and dropout.
+template <Real T>
+struct PatternTap {
+  virtual ~PatternTap() = default;
+  /// pattern (B,H,T,S), rows that sum to 1 (or 0, where a query sees nothing). Returns whether it
+  /// was overwritten: a replaced pattern is a constant and sends no gradient to q and k.
+  virtual bool see(Tensor<T>& pattern) = 0;
+};
+
+/// How queries may look at keys; what is null or zero is off.
+template <Real T>
+struct Attend {
+  Index heads = 1;                 ///< H; q's width is a multiple of it
+  Index kv_heads = 0;              ///< a divisor of heads; 0: as many as heads
+  T scale = 0;                     ///< 0: 1/sqrt(D)
+  Mask mask = causal();            ///< see mask.hpp
+  double dropout = 0;              ///< of the pattern, see dropout()
+  Rng* random = nullptr;           ///< null: no dropout
+  PatternTap<T>* tap = nullptr;    ///< sees, and may replace, the (B,H,T,S) pattern
+};
+
+/// Multi-head attention (Vaswani et al. 2017, arXiv:1706.03762, sec. 3.2), head by head
+///   softmax(scale q k^T, masked) v.
+/// q (B,T,C), k (B,S,C'), v (B,S,C''); head h owns the columns [hD, (h+1)D) of each; result
+/// (B,T,C''/kv_heads*H). With fewer queries than keys the last query sees all keys. A query that
+/// may see nothing gives zeros. With kv_heads < heads, neighbouring heads share keys and values
+/// (Ainslie et al. 2023, arXiv:2305.13245, sec. 2.2).
+/// The (T,S) pattern is never held whole unless there is a tap. Throws ShapeError unless the
+/// widths are multiples of the head counts and the shapes fit.
+template <Real T>
+Var<T> attention(const Var<T>& q, const Var<T>& k, const Var<T>& v, const Attend<T>& how);
+
+/// How many labels are not kIgnore.
+Index counted(const Ids& labels);
+
+/// Mean over the counted labels of -log softmax(logits)[label]: takes logits, not probabilities.
+/// logits (..., V), labels (...), result a scalar; positions labelled kIgnore do not count, and
+/// with none to count the loss is 0 and so are the gradients. Summed in double.
+/// Throws ShapeError for any other label outside [0, V).
+template <Real T>
+Var<T> cross_entropy(const Var<T>& logits, const Ids& labels);
+
+}  // namespace headwise

@@ -1,0 +1,69 @@
+// A run folder: everything that continues, samples or studies a training run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "headwise/train/trainer.hpp"
+
+namespace headwise {
+
+/// Precision of a run.
+enum class Dtype { f32, f64 };
+constexpr std::array<std::string_view, 2> names_of(Dtype) { return {"f32", "f64"}; }
+
+/// What a run was started with; config.json.
+struct RunConfig {
+  ModelConfig model;
+  TrainOptions train;
+  Dtype dtype = Dtype::f32;
+  std::uint64_t seed = 1;
+  std::string data;       ///< path of the text, "-" for standard input, "" for the built-in stories
+  std::string data_hash;  ///< of its bytes, so that a resumed run cannot go on with another text
+};
+
+/// 64 bits of a text as hexadecimal digits (FNV-1a): tells two texts apart, no more.
+std::string text_hash(std::string_view text);
+
+/// Files of a run: config.json, tokenizer.json, log.jsonl, last.safetensors, model.safetensors.
+class Run {
+ public:
+  /// A new folder. Throws UsageError when it holds a run already.
+  static Run create(const std::string& folder, const RunConfig& config,
+                    const CharTokenizer& tokenizer);
+  /// An existing one. Throws DataError when a file is missing or is not what it should be.
+  static Run open(const std::string& folder);
+
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+  [[nodiscard]] const RunConfig& config() const { return config_; }
+  [[nodiscard]] const CharTokenizer& tokenizer() const { return tokenizer_; }
+  [[nodiscard]] std::string last() const { return folder_ + "/last.safetensors"; }
+  [[nodiscard]] std::string model() const { return folder_ + "/model.safetensors"; }
+
+  /// Replaces the training options, as a resumed run with more steps does.
+  void set_train(const TrainOptions& options);
+  /// Adds a line to log.jsonl; the same text as `train --json` prints.
+  void log(const std::string& line) const;
+  /// Drops the log's lines of steps after `step`: they will be written again.
+  void forget_after(Index step) const;
+
+ private:
+  Run(std::string folder, const RunConfig& config, CharTokenizer tokenizer);
+  void write_config() const;
+
+  std::string folder_;
+  RunConfig config_;
+  CharTokenizer tokenizer_;
+};
+
+/// Saves a run at a step's end: first the best weights if these are the best (or the only ones),
+/// then the state to resume from.
+template <Real T>
+void save_run(const Run& run, const Trainer<T>& trainer, Decoder<T>& model, bool best);
+
+/// The model of a run, with its best weights. Names of tensors that are not finite go to
+/// `not_finite`.
+template <Real T>
+Decoder<T> load_model(const Run& run, std::vector<std::string>& not_finite);
+
+}  // namespace headwise

@@ -1,0 +1,157 @@
+#include "headwise/autograd/tape.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace headwise {
+namespace {
+
+template <Real T>
+void add_to(Tensor<T>& sum, const Tensor<T>& x) {
+  T* out = sum.data();
+  const T* in = x.data();
+  for (Index i = 0; i < x.size(); ++i) out[i] += in[i];
+}
+
+/// sum += x, where a sum that is not there yet just becomes x.
+template <Real T>
+void accumulate(Tensor<T>& sum, Tensor<T> x) {
+  if (sum.empty())
+    sum = std::move(x);
+  else
+    add_to(sum, x);
+}
+
+}  // namespace
+
+template <Real T>
+Tensor<T>* Grads<T>::operator[](Index i) {
+  if (!wants(i)) return nullptr;
+  Tensor<T>& g = tape_.grads_[static_cast<std::size_t>(slot(i))];
+  if (g.empty()) g = Tensor<T>::zeros(tape_.records_[static_cast<std::size_t>(slot(i))].shape);
+  return &g;
+}
+
+template <Real T>
+Target<T> Grads<T>::into(Index i) {
+  if (!wants(i)) return {};
+  Tensor<T>& g = tape_.grads_[static_cast<std::size_t>(slot(i))];
+  if (!g.empty()) return {&g, T(1)};
+  g = Tensor<T>::uninitialized(tape_.records_[static_cast<std::size_t>(slot(i))].shape);
+  return {&g, T(0)};
+}
+
+template <Real T>
+void Grads<T>::add(Index i, Tensor<T> contribution) {
+  if (!wants(i)) return;
+  const auto& record = tape_.records_[static_cast<std::size_t>(slot(i))];
+  require(contribution.shape() == record.shape,
+          "backward: gradient {} of input {} ('{}') must have its shape {}", contribution.shape(),
+          i, record.name, record.shape);
+  accumulate(tape_.grads_[static_cast<std::size_t>(slot(i))], std::move(contribution));
+}
+
+template <Real T>
+Var<T> Tape<T>::append(Record record, Tensor<T> value) {
+  require<Error>(state_ != State::running,
+                 "record '{}': this tape is running backward; a gradient is a plain tensor, "
+                 "second derivatives are out of scope",
+                 record.name);
+  require<Error>(state_ == State::recording,
+                 "record '{}': this tape was consumed by its backward; take a new one",
+                 record.name);
+  Var<T> y(std::move(value));
+  y.tape_ = this;
+  y.slot_ = static_cast<Index>(records_.size());
+  records_.push_back(std::move(record));
+  grads_.emplace_back();
+  return y;
+}
+
+template <Real T>
+Var<T> Tape<T>::leaf(Tensor<T> value) {
+  return append({"leaf", value.shape(), {}, nullptr}, value);
+}
+
+template <Real T>
+Var<T> Tape<T>::use(const Param<T>& p) {
+  if (!p.trainable) return Var<T>(p.value);
+  return append({"param", p.value.shape(), {}, nullptr, &p}, p.value);
+}
+
+template <Real T>
+Var<T> Tape<T>::record(std::string_view name, Tensor<T> y, std::initializer_list<Var<T>> inputs,
+                       Backward<T> backward) {
+  Tape* tape = nullptr;
+  std::vector<Index> slots;
+  for (const Var<T>& x : inputs) {
+    slots.push_back(x.slot_);
+    if (x.tape_ == nullptr) continue;
+    require<Error>(tape == nullptr || tape == x.tape_, "record '{}': inputs are on two tapes",
+                   name);
+    tape = x.tape_;
+  }
+  if (tape == nullptr) return Var<T>(std::move(y));
+  require<Error>(backward != nullptr, "record '{}': an input needs a gradient, but there is no "
+                                      "backward", name);
+  return tape->append({std::string(name), y.shape(), std::move(slots), std::move(backward)}, y);
+}
+
+template <Real T>
+void Tape<T>::backward(const Var<T>& loss, T seed) {
+  require(loss.value().size() == 1, "backward: the loss has shape {}, not one element",
+          loss.shape());
+  backward(loss, Tensor<T>::full(loss.shape(), seed));
+}
+
+template <Real T>
+void Tape<T>::backward(const Var<T>& y, Tensor<T> dy) {
+  require<Error>(state_ == State::recording,
+                 "backward: this tape was consumed by an earlier backward; run the forward again");
+  require<Error>(y.tape_ == this,
+                 "backward: the result was not recorded on this tape, so nothing has a gradient "
+                 "(gradients are plain tensors: second derivatives are out of scope)");
+  require(dy.shape() == y.shape(), "backward: gradient {} of a result {}", dy.shape(), y.shape());
+  state_ = State::running;
+  grads_[static_cast<std::size_t>(y.slot_)] = std::move(dy);
+  try {
+    for (std::size_t i = records_.size(); i-- > 0;) {
+      const Backward<T> step = std::exchange(records_[i].backward, nullptr);
+      if (grads_[i].empty() || records_[i].name == "leaf") continue;
+      const Tensor<T> up = std::exchange(grads_[i], {});
+      if (step) {
+        Grads<T> d(*this, records_[i].inputs);
+        step(up, d);
+      } else {
+        accumulate(records_[i].param->grad, up);
+      }
+    }
+  } catch (...) {
+    state_ = State::consumed;
+    throw;
+  }
+  state_ = State::consumed;
+}
+
+template <Real T>
+Tensor<T> Tape<T>::grad(const Var<T>& leaf) const {
+  require<Error>(leaf.tape_ == this && records_[static_cast<std::size_t>(leaf.slot_)].name == "leaf",
+                 "grad: this is not a leaf of this tape");
+  require<Error>(state_ == State::consumed, "grad: backward has not run yet");
+  const Tensor<T>& g = grads_[static_cast<std::size_t>(leaf.slot_)];
+  return g.empty() ? Tensor<T>::zeros(leaf.shape()) : g;
+}
+
+template <Real T>
+std::vector<std::string> Tape<T>::op_names() const {
+  std::vector<std::string> names;
+  for (const Record& r : records_) names.push_back(r.name);
+  return names;
+}
+
+template class Tape<float>;
+template class Tape<double>;
+template class Grads<float>;
+template class Grads<double>;
+
+}  // namespace headwise

@@ -1,0 +1,82 @@
+// headwise COMMAND [ARGUMENTS] [--option VALUE]: reads the command line and reports errors.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "cli/options.hpp"
+#include "headwise/core/parallel.hpp"
+#include "kernels/isa.hpp"
+
+namespace headwise::cli {
+namespace {
+
+struct Row {
+  const char* name;
+  const char* help;
+  Command command;
+};
+
+constexpr Row kCommands[] = {
+    {"train", "train a model on a text; writes a run folder", train_command},
+    {"sample", "continue a prompt with a trained model", sample_command},
+    {"eval", "loss, bits per token and byte, perplexity of a trained model", eval_command},
+    {"gradcheck", "compare gradients with finite differences, in double", gradcheck_command},
+    {"info", "version, BLAS, instruction set, threads; or a run's configuration", info_command},
+};
+
+/// CLI11's complaint in our form: what is wrong, with the option and what was given.
+std::string complaint(const CLI::App& app, const CLI::ParseError& e) {
+  std::string where = "headwise";
+  for (const CLI::App* sub : app.get_subcommands()) where += " " + sub->get_name();
+  if (e.get_name() == "ExtrasError") {
+    std::vector<std::string> extra;
+    for (const CLI::App* sub : app.get_subcommands())
+      for (const std::string& text : sub->remaining()) extra.push_back(text);
+    for (const std::string& text : app.remaining()) extra.push_back(text);
+    return fmt::format("unknown argument '{}'; see {} --help",
+                       extra.empty() ? "" : extra.front(), where);
+  }
+  return fmt::format("{}; see {} --help", e.what(), where);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Train small transformers, prove their gradients, see what each head learned.",
+               "headwise");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", HEADWISE_VERSION);
+  CommonOptions common;
+  std::function<int()> chosen;
+  for (const Row& row : kCommands) {
+    CLI::App& sub = *app.add_subcommand(row.name, row.help);
+    bind(sub, common);
+    sub.callback([&chosen, action = row.command(sub, common)] { chosen = action; });
+  }
+  try {
+    app.parse(argc, argv);
+    if (common.threads != 0) set_threads(static_cast<int>(common.threads));
+    if (const char* isa = std::getenv("HEADWISE_ISA")) kernels::limit_isa(isa);
+    return chosen();
+  } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForVersion& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    fmt::print(stderr, "headwise: {}\n", complaint(app, e));
+    return kUsage;
+  } catch (const UsageError& e) {
+    fmt::print(stderr, "headwise: {}\n", e.what());
+    return kUsage;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "headwise: out of memory\n");
+    return kFailed;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "headwise: {}\n", e.what());
+    return kFailed;
+  }
+}
+
+}  // namespace
+}  // namespace headwise::cli
+
+int main(int argc, char** argv) { return headwise::cli::run(argc, argv); }

@@ -1,0 +1,36 @@
+// Shows how long work goes: a bar on a terminal, nothing otherwise. On stderr.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "headwise/core/shape.hpp"
+
+namespace headwise::cli {
+
+class Progress {
+ public:
+  /// Of `total` steps, `done` of which lie behind us.
+  Progress(Index total, Index done);
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// Redraws the bar, ten times a second at most.
+  void show(Index step, double loss, double tokens_per_second);
+  /// Takes the bar away, so that a line can be printed.
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool terminal_;
+  bool shown_ = false;
+  Index total_, first_;
+  Clock::time_point start_, last_;
+};
+
+/// "1:02:03", "2:03" or "0:03".
+std::string clock_text(double seconds);
+
+}  // namespace headwise::cli

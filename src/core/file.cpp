@@ -1,0 +1,91 @@
+#include "headwise/core/file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "headwise/core/error.hpp"
+
+namespace headwise {
+namespace {
+
+/// An open file descriptor, closed when it goes out of scope.
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags) : fd_(::open(path.c_str(), flags, 0666)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool open() const { return fd_ >= 0; }
+
+ private:
+  int fd_;
+};
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ::ssize_t n = ::write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+bool write_through(const std::string& path, std::span<const std::string_view> parts) {
+  const Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
+  if (!file.open()) return false;
+  for (const std::string_view part : parts)
+    if (!write_all(file.get(), part)) return false;
+  return ::fsync(file.get()) == 0;
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  const Descriptor file(path, O_RDONLY | O_CLOEXEC);
+  require<DataError>(file.open() || errno != ENOENT, "{}: no such file", path);
+  require<DataError>(file.open(), "{}: cannot be opened: {}", path, std::strerror(errno));
+  struct ::stat status {};
+  require<DataError>(::fstat(file.get(), &status) == 0 && !S_ISDIR(status.st_mode),
+                     "{}: is a folder, not a file", path);
+  std::string bytes;
+  if (S_ISREG(status.st_mode)) bytes.reserve(static_cast<std::size_t>(status.st_size) + 1);
+  for (std::size_t used = 0;;) {
+    constexpr std::size_t kStep = 1 << 20;
+    bytes.resize(std::max(bytes.capacity(), used + kStep));
+    const ::ssize_t n = ::read(file.get(), bytes.data() + used, bytes.size() - used);
+    if (n < 0 && errno == EINTR) continue;
+    require<DataError>(n >= 0, "{}: cannot be read: {}", path, std::strerror(errno));
+    used += static_cast<std::size_t>(n);
+    if (n == 0) {
+      bytes.resize(used);
+      return bytes;
+    }
+  }
+}
+
+void replace_file(const std::string& path, std::span<const std::string_view> parts) {
+  const std::string temporary = path + ".tmp";
+  if (!write_through(temporary, parts) || ::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int reason = errno;
+    ::unlink(temporary.c_str());
+    throw DataError(fmt::format("{}: cannot be written: {}", path, std::strerror(reason)));
+  }
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  const Descriptor directory(folder.empty() ? "." : folder, O_RDONLY | O_CLOEXEC);
+  if (directory.open()) ::fsync(directory.get());  // so that the new name survives a power cut too
+}
+
+void replace_file(const std::string& path, std::string_view text) {
+  replace_file(path, std::span<const std::string_view>(&text, 1));
+}
+
+}  // namespace headwise

@@ -1,0 +1,116 @@
+#include "headwise/core/gemm.hpp"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "core/single_thread.hpp"
+#include "headwise/core/parallel.hpp"
+
+namespace headwise {
+namespace {
+
+void blas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, float alpha, const float* a,
+          int lda, const float* b, int ldb, float beta, float* c, int ldc) {
+  cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+void blas(CBLAS_TRANSPOSE ta, CBLAS_TRANSPOSE tb, int m, int n, int k, double alpha,
+          const double* a, int lda, const double* b, int ldb, double beta, double* c, int ldc) {
+  cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+/// Whether this OpenBLAS runs on OpenMP; held to one thread of its own from here on.
+bool blas_on_openmp() {
+  static const bool openmp = [] {
+    openblas_set_num_threads(1);
+    return openblas_get_parallel() == 2;
+  }();
+  return openmp;
+}
+
+int blas_int(Index n) {
+  require(n <= std::numeric_limits<int>::max(), "gemm: {} is more than the BLAS can count", n);
+  return static_cast<int>(n);
+}
+
+/// Calls f(i, j, rows, cols) for the tiles of a product with m x n results. Measured: the tallest
+/// tile of at most 512 rows that leaves eight of them, else 128 rows; few rows are cut by columns
+/// too where those are many, and by halves where there is little of both.
+template <class F>
+void for_each_tile(Index m, Index n, F f) {
+  Index rows = 128, cols = n;
+  if (m > 256) {
+    for (const Index tall : {512, 256})
+      if (rows == 128 && (m + tall - 1) / tall >= 8) rows = tall;
+  } else if (n >= 768) {
+    rows = 256, cols = 384;
+  } else if (m <= 128) {
+    rows = 64;
+  }
+  for (Index i = 0; i < m; i += rows)
+    for (Index j = 0; j < n; j += cols) f(i, j, std::min(rows, m - i), std::min(cols, n - j));
+}
+
+}  // namespace
+
+template <Real T>
+void gemm_tile(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c) {
+  require(a.cols == b.rows && a.rows == c.rows && b.cols == c.cols,
+          "gemm: ({},{}) times ({},{}) does not fit ({},{})", a.rows, a.cols, b.rows, b.cols,
+          c.rows, c.cols);
+  if (c.rows == 0 || c.cols == 0) return;
+  const auto op = [](bool transposed) { return transposed ? CblasTrans : CblasNoTrans; };
+  const auto ld = [](Index n) { return blas_int(std::max<Index>(n, 1)); };
+  std::optional<SingleThread> guard;
+  if (blas_on_openmp()) guard.emplace();
+  blas(op(a.transposed), op(b.transposed), blas_int(c.rows), blas_int(c.cols), blas_int(a.cols),
+       alpha, a.data, ld(a.ld), b.data, ld(b.ld), beta, c.data, ld(c.ld));
+}
+
+template <Real T>
+void Products<T>::add(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c) {
+  require(a.cols == b.rows && a.rows == c.rows && b.cols == c.cols,
+          "gemm: ({},{}) times ({},{}) does not fit ({},{})", a.rows, a.cols, b.rows, b.cols,
+          c.rows, c.cols);
+  if (c.transposed) return add(alpha, b.t(), a.t(), beta, c.t());  // c^T = b^T a^T
+  if (std::find(results_.begin(), results_.end(), c.data) != results_.end()) run();
+  results_.push_back(c.data);
+  for_each_tile(c.rows, c.cols, [&](Index i, Index j, Index m, Index n) {
+    tiles_.push_back(
+        {alpha, beta, a.block(i, 0, m, a.cols), b.block(0, j, b.rows, n), c.block(i, j, m, n)});
+  });
+}
+
+template <Real T>
+void Products<T>::run() {
+  parallel_for(static_cast<Index>(tiles_.size()), 1, [&](Index begin, Index) {
+    const Tile& t = tiles_[static_cast<std::size_t>(begin)];
+    gemm_tile(t.alpha, t.a, t.b, t.beta, t.c);
+  });
+  tiles_.clear();
+  results_.clear();
+}
+
+template <Real T>
+void gemm(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c) {
+  Products<T> one;
+  one.add(alpha, a, b, beta, c);
+  one.run();
+}
+
+std::string blas_description() {
+  const char* kinds[] = {"sequential", "pthread", "openmp"};
+  return fmt::format("{} kernel {} ({})", openblas_get_config(), openblas_get_corename(),
+                     kinds[openblas_get_parallel()]);
+}
+
+template void gemm_tile(float, Mat<const float>, Mat<const float>, float, Mat<float>);
+template void gemm_tile(double, Mat<const double>, Mat<const double>, double, Mat<double>);
+template class Products<float>;
+template class Products<double>;
+template void gemm(float, Mat<const float>, Mat<const float>, float, Mat<float>);
+template void gemm(double, Mat<const double>, Mat<const double>, double, Mat<double>);
+
+}  // namespace headwise

@@ -1,0 +1,88 @@
+#include "headwise/core/parallel.hpp"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "core/single_thread.hpp"
+#include "headwise/core/error.hpp"
+
+namespace headwise {
+namespace {
+
+int& thread_count() {
+  static int count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return count;
+}
+
+thread_local bool inside = false;  // this thread works for a parallel_for already
+
+/// The exception of the first block that threw, whoever ran it and whenever.
+class FirstException {
+ public:
+  void keep(Index block) {
+    const std::lock_guard lock(mutex_);
+    if (!exception_ || block < block_) exception_ = std::current_exception(), block_ = block;
+  }
+  void rethrow() const {
+    if (exception_) std::rethrow_exception(exception_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr exception_;
+  Index block_ = 0;
+};
+
+}  // namespace
+
+int threads() { return thread_count(); }
+
+void set_threads(int n) {
+  require<UsageError>(n >= 1 && n <= 1024, "threads: {} is not from 1 to 1024", n);
+  thread_count() = n;
+}
+
+void parallel_for(Index n, Index grain, FunctionRef<void(Index begin, Index end)> body) {
+  const Index blocks = (n + grain - 1) / grain;
+  const int team = static_cast<int>(std::min<Index>(threads(), blocks));
+  if (team <= 1 || inside) {
+    for (Index i = 0; i < blocks; ++i) body(i * grain, std::min(n, (i + 1) * grain));
+    return;
+  }
+  FirstException failure;
+#pragma omp parallel num_threads(team)
+  {
+    inside = true;
+#pragma omp for schedule(dynamic)
+    for (Index i = 0; i < blocks; ++i) {
+      try {
+        body(i * grain, std::min(n, (i + 1) * grain));
+      } catch (...) {
+        failure.keep(i);
+      }
+    }
+    inside = false;
+  }
+  failure.rethrow();
+}
+
+void parallel_rows(Index rows, Index n, FunctionRef<void(Index begin, Index end)> body) {
+  constexpr Index kElements = 16 * 1024;
+  parallel_for(rows, std::max<Index>(1, kElements / std::max<Index>(1, n)), body);
+}
+
+SingleThread::SingleThread() {
+  if (omp_in_parallel() != 0) return;
+  before_ = omp_get_max_threads();
+  omp_set_num_threads(1);
+}
+
+SingleThread::~SingleThread() {
+  if (before_ != 0) omp_set_num_threads(before_);
+}
+
+}  // namespace headwise

@@ -1,0 +1,19 @@
+// What the BLAS needs to know about threads, kept out of gemm.cpp.
+#pragma once
+
+namespace headwise {
+
+/// While alive and outside a parallel region, OpenMP's default number of threads is 1. For an
+/// OpenBLAS that is itself built on OpenMP and reads that default at every call.
+class SingleThread {
+ public:
+  SingleThread();
+  ~SingleThread();
+  SingleThread(const SingleThread&) = delete;
+  SingleThread& operator=(const SingleThread&) = delete;
+
+ private:
+  int before_ = 0;  // 0: inside a region, nothing to do
+};
+
+}  // namespace headwise

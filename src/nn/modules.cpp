@@ -1,0 +1,132 @@
+#include "headwise/nn/modules.hpp"
+
+namespace headwise {
+namespace {
+
+/// Passes attention's pattern on to the probe, under its full name.
+template <Real T>
+class PatternToProbe : public PatternTap<T> {
+ public:
+  explicit PatternToProbe(const Ctx<T>& ctx) : ctx_(ctx) {
+    if (ctx.probe == nullptr) return;
+    name_ = ctx.path("pattern");
+    wanted_ = ctx.probe->wants(name_);
+  }
+  /// Null unless the probe wants it: then the pattern is never held whole.
+  PatternTap<T>* if_wanted() { return wanted_ ? this : nullptr; }
+  bool see(Tensor<T>& pattern) override { return ctx_.probe->pattern(name_, pattern); }
+
+ private:
+  const Ctx<T>& ctx_;
+  std::string name_;
+  bool wanted_ = false;
+};
+
+}  // namespace
+
+template <Real T>
+Tensor<T> normal_tensor(const Shape& shape, double std, Rng& rng) {
+  Tensor<T> x = Tensor<T>::uninitialized(shape);
+  T* out = x.data();
+  for (Index i = 0; i < x.size(); ++i) out[i] = static_cast<T>(std * rng.normal());
+  return x;
+}
+
+template <Real T>
+Linear<T>::Linear(Index c, Index o, bool with_bias, double std, Rng& rng) {
+  weight.value = normal_tensor<T>({o, c}, std, rng);
+  if (with_bias) bias.value = Tensor<T>::zeros({o});
+}
+
+template <Real T>
+Var<T> Linear<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) const {
+  return linear(x, ctx.use(weight), bias.value.empty() ? Var<T>() : ctx.use(bias));
+}
+
+template <Real T>
+Embedding<T>::Embedding(Index v, Index c, double std, Rng& rng) {
+  weight.value = normal_tensor<T>({v, c}, std, rng);
+}
+
+template <Real T>
+Var<T> Embedding<T>::operator()(const Ctx<T>& ctx, const Ids& ids) const {
+  return embedding(ctx.use(weight), ids);
+}
+
+template <Real T>
+LayerNorm<T>::LayerNorm(Index c, bool with_bias) {
+  weight.value = Tensor<T>::full({c}, T(1));
+  if (with_bias) bias.value = Tensor<T>::zeros({c});
+}
+
+template <Real T>
+Var<T> LayerNorm<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) const {
+  return layer_norm(x, ctx.use(weight), bias.value.empty() ? Var<T>() : ctx.use(bias));
+}
+
+template <Real T>
+MultiHeadAttention<T>::MultiHeadAttention(const BlockConfig& c, Rng& rng)
+    : w_q(c.width, c.width, c.bias, c.init_std, rng),
+      w_k(c.width, c.width, c.bias, c.init_std, rng),
+      w_v(c.width, c.width, c.bias, c.init_std, rng),
+      w_o(c.width, c.width, c.bias, c.residual_std, rng),
+      heads(c.heads),
+      dropout(c.dropout) {}
+
+template <Real T>
+Var<T> MultiHeadAttention<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) const {
+  const Var<T> q = ctx.tap("q", w_q(ctx, x));
+  const Var<T> k = ctx.tap("k", w_k(ctx, x));
+  const Var<T> v = ctx.tap("v", w_v(ctx, x));
+  PatternToProbe<T> pattern(ctx);
+  Attend<T> how{.heads = heads, .mask = causal(), .dropout = dropout};
+  how.random = ctx.random;
+  how.tap = pattern.if_wanted();
+  const Var<T> z = ctx.tap("z", attention(q, k, v, how));
+  return ctx.tap("out", w_o(ctx, z));
+}
+
+template <Real T>
+Mlp<T>::Mlp(const BlockConfig& c, Rng& rng)
+    : up(c.width, 4 * c.width, c.bias, c.init_std, rng),
+      down(4 * c.width, c.width, c.bias, c.residual_std, rng),
+      kind(c.gelu) {}
+
+template <Real T>
+Var<T> Mlp<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) const {
+  const Var<T> pre = ctx.tap("pre", up(ctx, x));
+  const Var<T> hidden = ctx.tap("hidden", gelu(pre, kind));
+  return ctx.tap("out", down(ctx, hidden));
+}
+
+template <Real T>
+Block<T>::Block(const BlockConfig& c, Rng& rng)
+    : ln1(c.width, c.bias), attn(c, rng), dropout(c.dropout) {
+  if (!c.mlp) return;
+  ln2.emplace(c.width, c.bias);
+  mlp.emplace(c, rng);
+}
+
+template <Real T>
+Var<T> Block<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) const {
+  const auto drop = [&](const Var<T>& y) { return headwise::dropout(y, dropout, ctx.random); };
+  const Var<T> pre = ctx.tap("resid_pre", x);
+  Var<T> mid = pre + drop(attn(ctx.in("attn"), ln1(ctx, pre)));
+  if (!mlp) return ctx.tap("resid_post", std::move(mid));
+  mid = ctx.tap("resid_mid", std::move(mid));
+  return ctx.tap("resid_post", mid + drop((*mlp)(ctx.in("mlp"), (*ln2)(ctx, mid))));
+}
+
+#define HEADWISE_INSTANTIATE(T)                              \
+  template Tensor<T> normal_tensor(const Shape&, double, Rng&); \
+  template struct Linear<T>;                                 \
+  template struct Embedding<T>;                              \
+  template struct LayerNorm<T>;                              \
+  template struct MultiHeadAttention<T>;                     \
+  template struct Mlp<T>;                                    \
+  template struct Block<T>;
+HEADWISE_INSTANTIATE(float)
+HEADWISE_INSTANTIATE(double)
+#undef HEADWISE_INSTANTIATE
+
+}  // namespace headwise

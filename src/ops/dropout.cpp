@@ -1,0 +1,51 @@
+#include <algorithm>
+
+#include "headwise/core/parallel.hpp"
+#include "headwise/ops/op_table.hpp"
+#include "headwise/ops/ops.hpp"
+
+namespace headwise {
+namespace {
+
+/// x with the elements dropped whose draw says so. Nothing but the stream's place is needed to do
+/// the same to the gradient.
+template <Real T>
+Tensor<T> drop(const Tensor<T>& x, double rate, const Rng& rng) {
+  Tensor<T> y = Tensor<T>::uninitialized(x.shape());
+  const auto limit = static_cast<std::uint64_t>(rate * 0x1p32);
+  const T scale = static_cast<T>(1 / (1 - rate));
+  const T* in = x.data();
+  T* out = y.data();
+  parallel_rows((x.size() + 3) / 4, 4, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) {
+      const auto draws = rng.four(rng.position() / 4 + static_cast<std::uint64_t>(i));
+      for (Index j = 0; j < std::min<Index>(4, x.size() - 4 * i); ++j)
+        out[4 * i + j] = draws[static_cast<std::size_t>(j)] < limit ? T(0) : in[4 * i + j] * scale;
+    }
+  });
+  return y;
+}
+
+}  // namespace
+
+template <Real T>
+Var<T> dropout(const Var<T>& x, double rate, Rng* rng) {
+  require<UsageError>(rate >= 0 && rate < 1, "dropout: rate {} is not in [0, 1)", rate);
+  if (rng == nullptr || rate == 0) return x;
+  const Rng here = rng->reserve(static_cast<std::uint64_t>(x.value().size()));
+  return record("dropout", drop(x.value(), rate, here), {x},
+                [rate, here](const Tensor<T>& dy, Grads<T>& d) { d.add(0, drop(dy, rate, here)); });
+}
+
+template Var<float> dropout(const Var<float>&, double, Rng*);
+template Var<double> dropout(const Var<double>&, double, Rng*);
+
+OpSpec specs::dropout() {
+  const auto call = [](auto& x) {
+    Rng rng(3);  // the same draws at every evaluation
+    return headwise::dropout(x[0], 0.3, &rng);
+  };
+  return {"dropout", {op_case("rate 0.3", {{3, 5}}, any, call)}};
+}
+
+}  // namespace headwise

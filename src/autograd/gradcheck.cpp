@@ -26,8 +26,7 @@ double slope(const std::function<Tensor<double>()>& evaluate, const Tensor<doubl
             "gradcheck: the result's shape changes with its input: {} and {}", above.shape(),
             w.shape());
     double sum = 0;
-    for (Index j = 0; j < w.size(); ++j)
-      sum += w.data()[j] * (above.data()[j] - below.data()[j]);
+    for (Index j = 0; j < w.size(); ++j) sum += w.data()[j] * (above.data()[j] - below.data()[j]);
     return sum / ((at + step) - (at - step));
   };
   const double d1 = central(h), d2 = central(h / 2), d4 = central(h / 4);
@@ -46,9 +45,12 @@ double largest(const Tensor<double>& x) {
 
 std::string to_string(Verdict verdict) {
   switch (verdict) {
-    case Verdict::pass: return "pass";
-    case Verdict::fail: return "fail";
-    case Verdict::inconclusive: return "inconclusive";
+    case Verdict::pass:
+      return "pass";
+    case Verdict::fail:
+      return "fail";
+    case Verdict::inconclusive:
+      return "inconclusive";
   }
   return "";
 }
@@ -115,9 +117,9 @@ GradReport gradcheck(const Function<double>& f, std::vector<Tensor<double>> inpu
 
   std::vector<GradSubject> subjects;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    subjects.push_back({fmt::format("input {}", i), &inputs[i],
-                        y.tracked() ? tape.grad(leaves[i])
-                                    : Tensor<double>::zeros(inputs[i].shape())});
+    subjects.push_back(
+        {fmt::format("input {}", i), &inputs[i],
+         y.tracked() ? tape.grad(leaves[i]) : Tensor<double>::zeros(inputs[i].shape())});
   const auto evaluate = [&] {
     return f(std::vector<Var<double>>(inputs.begin(), inputs.end())).value();
   };

@@ -92,8 +92,10 @@ Var<T> Tape<T>::record(std::string_view name, Tensor<T> y, std::initializer_list
     tape = x.tape_;
   }
   if (tape == nullptr) return Var<T>(std::move(y));
-  require<Error>(backward != nullptr, "record '{}': an input needs a gradient, but there is no "
-                                      "backward", name);
+  require<Error>(backward != nullptr,
+                 "record '{}': an input needs a gradient, but there is no "
+                 "backward",
+                 name);
   return tape->append({std::string(name), y.shape(), std::move(slots), std::move(backward)}, y);
 }
 
@@ -135,8 +137,9 @@ void Tape<T>::backward(const Var<T>& y, Tensor<T> dy) {
 
 template <Real T>
 Tensor<T> Tape<T>::grad(const Var<T>& leaf) const {
-  require<Error>(leaf.tape_ == this && records_[static_cast<std::size_t>(leaf.slot_)].name == "leaf",
-                 "grad: this is not a leaf of this tape");
+  require<Error>(
+      leaf.tape_ == this && records_[static_cast<std::size_t>(leaf.slot_)].name == "leaf",
+      "grad: this is not a leaf of this tape");
   require<Error>(state_ == State::consumed, "grad: backward has not run yet");
   const Tensor<T>& g = grads_[static_cast<std::size_t>(leaf.slot_)];
   return g.empty() ? Tensor<T>::zeros(leaf.shape()) : g;

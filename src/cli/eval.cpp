@@ -27,9 +27,10 @@ int eval_run(const EvalCommand& c) {
   const std::string text = text_of(c.data.empty() ? run.config().data : c.data);
   std::vector<Id> tokens = run.tokenizer().encode(text);
   if (c.data.empty()) {
-    require<DataError>(text_hash(text) == run.config().data_hash,
-                       "{}: the text '{}' is not the one the run was trained on; name it with --data",
-                       c.run, run.config().data);
+    require<DataError>(
+        text_hash(text) == run.config().data_hash,
+        "{}: the text '{}' is not the one the run was trained on; name it with --data", c.run,
+        run.config().data);
     tokens = split(tokens, run.config().model.context).valid;
   }
   return with_model(run, [&](const auto& model) {
@@ -48,9 +49,10 @@ int eval_run(const EvalCommand& c) {
                                         {"tokens", loss.tokens}}
                              .dump());
     else
-      fmt::print("loss {:.4f} nats, {:.4f} bits a token, {:.4f} bits a byte, perplexity {:.3f}, over {} "
-                 "tokens\n",
-                 loss.mean, bits, per_byte, std::exp(loss.mean), loss.tokens);
+      fmt::print(
+          "loss {:.4f} nats, {:.4f} bits a token, {:.4f} bits a byte, perplexity {:.3f}, over {} "
+          "tokens\n",
+          loss.mean, bits, per_byte, std::exp(loss.mean), loss.tokens);
     return kDone;
   });
 }

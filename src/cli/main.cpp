@@ -1,6 +1,7 @@
 // headwise COMMAND [ARGUMENTS] [--option VALUE]: reads the command line and reports errors.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -25,19 +26,21 @@ constexpr Row kCommands[] = {
     {"info", "version, BLAS, instruction set, threads; or a run's configuration", info_command},
 };
 
-/// CLI11's complaint in our form: what is wrong, with the option and what was given.
+/// CLI11's complaint in our form: what is wrong, with what was given.
 std::string complaint(const CLI::App& app, const CLI::ParseError& e) {
   std::string where = "headwise";
-  for (const CLI::App* sub : app.get_subcommands()) where += " " + sub->get_name();
-  if (e.get_name() == "ExtrasError") {
-    std::vector<std::string> extra;
-    for (const CLI::App* sub : app.get_subcommands())
-      for (const std::string& text : sub->remaining()) extra.push_back(text);
-    for (const std::string& text : app.remaining()) extra.push_back(text);
-    return fmt::format("unknown argument '{}'; see {} --help",
-                       extra.empty() ? "" : extra.front(), where);
+  std::vector<std::string> extra = app.remaining();
+  for (const CLI::App* sub : app.get_subcommands()) {
+    where += " " + sub->get_name();
+    for (const std::string& text : sub->remaining()) extra.push_back(text);
   }
-  return fmt::format("{}; see {} --help", e.what(), where);
+  // The option, not the value that stands behind it.
+  const auto option = std::find_if(extra.begin(), extra.end(),
+                                   [](const std::string& text) { return text.starts_with("-"); });
+  std::string what = e.what();
+  if (!extra.empty())
+    what = fmt::format("unknown argument '{}'", option == extra.end() ? extra.front() : *option);
+  return fmt::format("{}; see {} --help", what, where);
 }
 
 int run(int argc, char** argv) {

@@ -21,8 +21,7 @@ T parse(const std::string& option, const std::string& text) {
   if constexpr (std::is_same_v<T, std::string>)
     return text;
   else if constexpr (Named<T>)
-    return expected(parse_name<T>(text),
-                    fmt::format("{}", fmt::join(names_of(T{}), " or ")));
+    return expected(parse_name<T>(text), fmt::format("{}", fmt::join(names_of(T{}), " or ")));
   else if constexpr (std::is_integral_v<T>)
     return expected(parse_number<T>(text), "a whole number");
   else
@@ -43,14 +42,17 @@ template <class T>
 CLI::Option* bind_one(CLI::App& app, const char* name, T& member, const char* help) {
   const std::string option = fmt::format("--{}", name);
   if constexpr (std::is_same_v<T, bool>) {
-    const std::string flags =
-        member ? fmt::format("{0},!--no-{1}", option, name) : option;
-    return app.add_flag(flags, member, fmt::format("{} (default: {})", help, member ? "on" : "off"));
+    const std::string flags = member ? fmt::format("{0},!--no-{1}", option, name) : option;
+    return app.add_flag(flags, member,
+                        fmt::format("{} (default: {})", help, member ? "on" : "off"));
   } else {
     CLI::Option* const added = app.add_option_function<std::string>(
         option, [&member, option](const std::string& text) { member = parse<T>(option, text); },
         help);
-    added->type_name(std::is_same_v<T, std::string> ? "TEXT" : Named<T> ? "NAME" : std::is_integral_v<T> ? "N" : "X");
+    added->type_name(std::is_same_v<T, std::string> ? "TEXT"
+                     : Named<T>                     ? "NAME"
+                     : std::is_integral_v<T>        ? "N"
+                                                    : "X");
     added->default_str(default_text(member));
     return added;
   }
@@ -59,9 +61,8 @@ CLI::Option* bind_one(CLI::App& app, const char* name, T& member, const char* he
 /// Adds every visited member to a subcommand.
 template <class Options>
 void bind(CLI::App& app, Options& options) {
-  options.visit([&](const char* name, auto& member, const char* help) {
-    bind_one(app, name, member, help);
-  });
+  options.visit(
+      [&](const char* name, auto& member, const char* help) { bind_one(app, name, member, help); });
 }
 
 /// What every command takes.

@@ -51,7 +51,9 @@ int sample_run(const SampleCommand& c, std::uint64_t seed) {
       const auto text = [&](const std::vector<Id>& ids) { return tokenizer.decode(ids); };
       if (c.json_lines) {
         const auto ids = sample(model, prompt, c.tokens, c.temperature, rng);
-        fmt::print("{}\n", nlohmann::json{{"event", "sample"}, {"index", i}, {"text", c.prompt + text(ids)}}.dump());
+        fmt::print("{}\n",
+                   nlohmann::json{{"event", "sample"}, {"index", i}, {"text", c.prompt + text(ids)}}
+                       .dump());
         continue;
       }
       if (c.samples > 1) fmt::print("--- sample {}\n", i);

@@ -98,12 +98,14 @@ void describe(const Run& run, Decoder<T>& model, const Split& text) {
   fmt::print("text        {} tokens to train on, {} to validate on; {} different characters\n",
              text.train.size(), text.valid.size(), m.vocab);
   if (text.shared)
-    fmt::print("            the text is too short to keep a part for validation: both are all of it\n");
+    fmt::print(
+        "            the text is too short to keep a part for validation: both are all of it\n");
   fmt::print("model       {} layers, {} heads, width {}, context {}: {} parameters\n", m.layers,
              m.heads, m.width, m.context, decayed + plain);
   fmt::print("optimiser   AdamW: {} matrices ({} numbers) decay by {}, {} vectors ({}) do not\n",
              decayed_tensors, decayed, run.config().train.weight_decay, plain_tensors, plain);
-  fmt::print("machine     {} threads, {}, {}\n", threads(), kernels::isa_name(), blas_description());
+  fmt::print("machine     {} threads, {}, {}\n", threads(), kernels::isa_name(),
+             blas_description());
   fmt::print("run         {}\n\n", run.folder());
 }
 
@@ -147,9 +149,9 @@ int train_loop(const TrainCommand& c, const Run& run, const Split& text, bool re
       if (c.json_lines)
         fmt::print("{}\n", line);
       else
-        fmt::print("step {:6}  train {:.4f}  val {:.4f}{}  lr {:.2e}  {:.0f} tokens/s  {}\n", e.step,
-                   e.train_loss, e.val_loss, e.best ? "*" : " ", e.lr, speed.tokens_per_second(),
-                   clock_text(speed.seconds()));
+        fmt::print("step {:6}  train {:.4f}  val {:.4f}{}  lr {:.2e}  {:.0f} tokens/s  {}\n",
+                   e.step, e.train_loss, e.val_loss, e.best ? "*" : " ", e.lr,
+                   speed.tokens_per_second(), clock_text(speed.seconds()));
       std::fflush(stdout);
     }
     const bool saves = c.save_every > 0 && record.step % c.save_every == 0;
@@ -186,14 +188,14 @@ int train_with(const TrainCommand& c, const Run& run, const Split& text, bool re
 
 /// Goes on with a run: what it was started with stays, but for how long and how often.
 int resume(TrainCommand& c) {
-  static constexpr const char* kMayChange[] = {"--resume",     "--data",       "--steps", "--eval-every",
-                                               "--eval-batches", "--save-every", "--stop-after",
-                                               "--json",       "--threads"};
+  static constexpr const char* kMayChange[] = {"--resume",     "--data",         "--steps",
+                                               "--eval-every", "--eval-batches", "--save-every",
+                                               "--stop-after", "--json",         "--threads"};
   Run run = Run::open(c.resume);
   for (const CLI::Option* option : c.app->get_options()) {
     const std::string name = "--" + option->get_single_name();
-    const bool free = std::find(std::begin(kMayChange), std::end(kMayChange), name) !=
-                      std::end(kMayChange);
+    const bool free =
+        std::find(std::begin(kMayChange), std::end(kMayChange), name) != std::end(kMayChange);
     require<UsageError>(free || option->count() == 0,
                         "{}: belongs to the run {} and cannot change on --resume", name, c.resume);
   }

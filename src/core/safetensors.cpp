@@ -26,9 +26,9 @@ constexpr const char* kDtype<double> = "F64";
 /// Bytes of one element, 0 for a type the format does not have.
 std::size_t element_size(const std::string& dtype) {
   static const std::map<std::string, std::size_t> sizes = {
-      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I16", 2}, {"U16", 2},
-      {"F16", 2},  {"BF16", 2}, {"I32", 4}, {"U32", 4},     {"F32", 4},     {"I64", 8}, {"U64", 8},
-      {"F64", 8}};
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
+      {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
+      {"U32", 4},  {"F32", 4}, {"I64", 8}, {"U64", 8},     {"F64", 8}};
   const auto found = sizes.find(dtype);
   return found == sizes.end() ? 0 : found->second;
 }
@@ -62,8 +62,7 @@ TensorFile::Entry parse_entry(const std::string& path, const std::string& name, 
   const auto fail = [&](const std::string& rule) {
     throw DataError(fmt::format("{}: tensor '{}': {}", path, name, rule));
   };
-  if (!x.is_object() || !x.contains("dtype") || !x.contains("shape") ||
-      !x.contains("data_offsets"))
+  if (!x.is_object() || !x.contains("dtype") || !x.contains("shape") || !x.contains("data_offsets"))
     fail("needs dtype, shape and data_offsets");
   if (!x["dtype"].is_string()) fail("dtype is not a string");
   const auto dtype = x["dtype"].get<std::string>();
@@ -77,8 +76,8 @@ TensorFile::Entry parse_entry(const std::string& path, const std::string& name, 
     fail(fmt::format("data_offsets {} is not [begin, end]", at.dump()));
   const auto begin = at[0].get<std::size_t>(), end = at[1].get<std::size_t>();
   if (begin > end || end > data_bytes)
-    fail(fmt::format("offsets [{}, {}] do not lie in the {} bytes of data", begin, end,
-                     data_bytes));
+    fail(
+        fmt::format("offsets [{}, {}] do not lie in the {} bytes of data", begin, end, data_bytes));
   const auto shape = sizes.get<std::vector<Index>>();
   Shape s;
   try {
@@ -176,7 +175,9 @@ template <Real T>
 void TensorFileWriter::add(const std::string& name, const Tensor<T>& x) {
   require<DataError>(!items_.contains(name), "tensor file: '{}' is added twice", name);
   const auto kept = std::make_shared<const Tensor<T>>(x);
-  items_[name] = {kDtype<T>, x.shape(), kept,
+  items_[name] = {kDtype<T>,
+                  x.shape(),
+                  kept,
                   {reinterpret_cast<const char*>(kept->data()),
                    static_cast<std::size_t>(x.size()) * sizeof(T)}};
 }

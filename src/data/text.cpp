@@ -17,7 +17,8 @@ struct Character {
   std::size_t bytes = 1;
 };
 
-/// Nothing when the bytes at `at` are not UTF-8: truncated, overlong, a surrogate or above U+10FFFF.
+/// Nothing when the bytes at `at` are not UTF-8: truncated, overlong, a surrogate or above
+/// U+10FFFF.
 std::optional<Character> character_at(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(at);
@@ -102,10 +103,11 @@ std::vector<Id> CharTokenizer::encode(std::string_view text) const {
   ids.reserve(text.size());
   for_each_character(text, [&](char32_t code, std::string_view s) {
     const auto found = ids_.find(code);
-    require<DataError>(found != ids_.end(),
-                       "text: character '{}' (U+{:04X}) at index {} is not one of the {} characters "
-                       "of the training text",
-                       s, static_cast<std::uint32_t>(code), ids.size(), tokens_.size());
+    require<DataError>(
+        found != ids_.end(),
+        "text: character '{}' (U+{:04X}) at index {} is not one of the {} characters "
+        "of the training text",
+        s, static_cast<std::uint32_t>(code), ids.size(), tokens_.size());
     ids.push_back(found->second);
   });
   return ids;
@@ -133,8 +135,9 @@ Split split(const std::vector<Id>& tokens, Index context) {
 
 Batch random_batch(const std::vector<Id>& tokens, Index batch, Index context, Rng& rng) {
   const auto n = static_cast<Index>(tokens.size());
-  require<DataError>(n > context, "text: {} tokens, need at least {} (--context {} and the token after)",
-                     n, context + 1, context);
+  require<DataError>(n > context,
+                     "text: {} tokens, need at least {} (--context {} and the token after)", n,
+                     context + 1, context);
   std::vector<Id> inputs, targets;
   for (Index b = 0; b < batch; ++b) {
     const auto start = tokens.begin() + rng.below(n - context);

@@ -15,7 +15,8 @@ struct Block {
   [[nodiscard]] Index rows() const { return end - begin; }
 };
 
-/// Measured: short contexts gain from skipping more of the masked half, long ones from fat products.
+/// Measured: short contexts gain from skipping more of the masked half, long ones from fat
+/// products.
 Index block_rows(Index queries) { return queries <= 64 ? 32 : queries < 2048 ? 64 : 128; }
 
 /// The window of one head into a (B,T,heads*width) tensor.
@@ -124,9 +125,8 @@ class Head {
       for (Index j = 0; j < at.keys; j += 4) {
         const auto draws = plan_.random->four(row + static_cast<std::uint64_t>(j / 4));
         for (Index l = 0; l < std::min<Index>(4, at.keys - j); ++l)
-          out.data[i * out.ld + j + l] = draws[static_cast<std::size_t>(l)] < limit
-                                             ? T(0)
-                                             : p.data[i * p.ld + j + l] * scale;
+          out.data[i * out.ld + j + l] =
+              draws[static_cast<std::size_t>(l)] < limit ? T(0) : p.data[i * p.ld + j + l] * scale;
       }
     }
   }
@@ -139,9 +139,8 @@ class Head {
 /// Calls f(head) for every head, in parallel.
 template <Real T, class F>
 void for_each_head(const AttentionPlan<T>& plan, F f) {
-  parallel_for(plan.batch * plan.heads, 1, [&](Index i, Index) {
-    f(Head<T>(plan, i / plan.heads, i % plan.heads));
-  });
+  parallel_for(plan.batch * plan.heads, 1,
+               [&](Index i, Index) { f(Head<T>(plan, i / plan.heads, i % plan.heads)); });
 }
 
 /// Calls f(head) for every head, those that share a key head one after the other: they add to the
@@ -262,13 +261,13 @@ void attention_apply_backward(const AttentionPlan<T>& plan, const T* p, const T*
   });
 }
 
-#define HEADWISE_INSTANTIATE(T)                                                                  \
-  template void attention(const AttentionPlan<T>&, const T*, const T*, const T*, T*,             \
-                          RowStats<T>*);                                                         \
+#define HEADWISE_INSTANTIATE(T)                                                                   \
+  template void attention(const AttentionPlan<T>&, const T*, const T*, const T*, T*,              \
+                          RowStats<T>*);                                                          \
   template void attention_pattern(const AttentionPlan<T>&, const T*, const T*, T*, RowStats<T>*); \
-  template void attention_apply(const AttentionPlan<T>&, const T*, const T*, T*);                \
-  template void attention_backward(const AttentionPlan<T>&, const T*, const T*, const T*,        \
-                                   const RowStats<T>*, const T*, T*, T*, T*);                    \
+  template void attention_apply(const AttentionPlan<T>&, const T*, const T*, T*);                 \
+  template void attention_backward(const AttentionPlan<T>&, const T*, const T*, const T*,         \
+                                   const RowStats<T>*, const T*, T*, T*, T*);                     \
   template void attention_apply_backward(const AttentionPlan<T>&, const T*, const T*, T*);
 HEADWISE_INSTANTIATE(float)
 HEADWISE_INSTANTIATE(double)

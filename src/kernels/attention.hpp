@@ -36,8 +36,8 @@ struct AttentionPlan {
   }
 };
 
-/// y = softmax(scale q k^T, masked) v.   q (B,T,H d), k (B,S,K d), v (B,S,K dv), y (B,T,H dv) with K
-/// kv_heads. stats (B,H,T), unless null, is what attention_backward needs.
+/// y = softmax(scale q k^T, masked) v.   q (B,T,H d), k (B,S,K d), v (B,S,K dv), y (B,T,H dv) with
+/// K kv_heads. stats (B,H,T), unless null, is what attention_backward needs.
 template <Real T>
 void attention(const AttentionPlan<T>& plan, const T* q, const T* k, const T* v, T* y,
                RowStats<T>* stats);

@@ -12,9 +12,8 @@
 /// (Wrappers name their target, HWY_NAMESPACE::f: else argument-dependent lookup would find the
 /// dispatching f again.)
 /// The kernel for precision T, compiled for the best instruction set in use.
-#define HEADWISE_KERNEL(name, T)                                      \
-  (::headwise::kernels::pick<T>(HWY_DYNAMIC_DISPATCH(name##_f32), \
-                                HWY_DYNAMIC_DISPATCH(name##_f64)))
+#define HEADWISE_KERNEL(name, T) \
+  (::headwise::kernels::pick<T>(HWY_DYNAMIC_DISPATCH(name##_f32), HWY_DYNAMIC_DISPATCH(name##_f64)))
 
 namespace headwise::kernels {
 

@@ -17,9 +17,9 @@ namespace headwise::kernels::HWY_NAMESPACE {
 ///   Phi(-|x|) = exp(-x^2/2)/2 * t (c0 + c1 t + ...),   t = 1 / (1 + |x|/sqrt(8)),
 /// one exponential for both; coefficients and their error (5e-8) by tests/golden/fit_erfc.py.
 void gelu_exact_f32(const float* x, float* y, float* slope, Index n) {
-  [[maybe_unused]] static constexpr float c[] = {2.820837421e-01f,  2.824287684e-01f, 2.426677308e-01f,
-                                2.045918463e-01f,  -3.152925774e-02f, 2.857277131e-01f,
-                                -4.943332111e-01f, 2.882136416e-01f, -5.985102222e-02f};
+  [[maybe_unused]] static constexpr float c[] = {
+      2.820837421e-01f, 2.824287684e-01f,  2.426677308e-01f, 2.045918463e-01f, -3.152925774e-02f,
+      2.857277131e-01f, -4.943332111e-01f, 2.882136416e-01f, -5.985102222e-02f};
   const hn::ScalableTag<float> d;
   const auto one = hn::Set(d, 1.0f), half = hn::Set(d, 0.5f);
   map_two(
@@ -67,7 +67,9 @@ void gelu_tanh(const T* x, T* y, T* slope, Index n) {
       x);
 }
 
-void gelu_tanh_f32(const float* x, float* y, float* slope, Index n) { HWY_NAMESPACE::gelu_tanh(x, y, slope, n); }
+void gelu_tanh_f32(const float* x, float* y, float* slope, Index n) {
+  HWY_NAMESPACE::gelu_tanh(x, y, slope, n);
+}
 void gelu_tanh_f64(const double* x, double* y, double* slope, Index n) {
   HWY_NAMESPACE::gelu_tanh(x, y, slope, n);
 }

@@ -41,7 +41,8 @@ void layer_norm_backward(const T* x, NormStats<T> stats, const T* gain, const T*
                          T* dgain, Index n);
 
 /// y = gelu(x), slope = dy/dx (null: not wanted).
-/// exact: x Phi(x) (Hendrycks and Gimpel 2016, arXiv:1606.08415, sec. 2); tanh: its approximation there.
+/// exact: x Phi(x) (Hendrycks and Gimpel 2016, arXiv:1606.08415, sec. 2); tanh: its approximation
+/// there.
 template <Real T>
 void gelu_exact(const T* x, T* y, T* slope, Index n);
 template <Real T>
@@ -59,11 +60,12 @@ template <Real T>
 struct AdamwStep {
   T grad_scale;  ///< the clipping factor
   T beta1, beta2, eps;
-  T keep;      ///< 1 - lr weight_decay
-  T rate;      ///< lr / (1 - beta1^t)
-  T unbias2;   ///< 1 / (1 - beta2^t)
+  T keep;     ///< 1 - lr weight_decay
+  T rate;     ///< lr / (1 - beta1^t)
+  T unbias2;  ///< 1 / (1 - beta2^t)
 };
-/// m = beta1 m + (1-beta1) g, v = beta2 v + (1-beta2) g^2, p = keep p - rate m / (sqrt(unbias2 v) + eps).
+/// m = beta1 m + (1-beta1) g, v = beta2 v + (1-beta2) g^2, p = keep p - rate m / (sqrt(unbias2 v) +
+/// eps).
 template <Real T>
 void adamw(const AdamwStep<T>& step, const T* g, T* m, T* v, T* p, Index n);
 

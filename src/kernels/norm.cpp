@@ -43,9 +43,8 @@ NormStats<T> layer_norm(const T* x, const T* gain, const T* bias, T eps, T* y, I
                           HWY_ATTR { return hn::Mul(hn::Sub(hn::Sub(v, mean), mean_rest), rstd); };
   if (gain != nullptr && bias != nullptr)
     map(
-        d, n, y, T(0),
-        [&](auto v, auto g, auto b) HWY_ATTR { return hn::MulAdd(normed(v), g, b); }, x, gain,
-        bias);
+        d, n, y, T(0), [&](auto v, auto g, auto b) HWY_ATTR { return hn::MulAdd(normed(v), g, b); },
+        x, gain, bias);
   else if (gain != nullptr)
     map(
         d, n, y, T(0), [&](auto v, auto g) HWY_ATTR { return hn::Mul(normed(v), g); }, x, gain);
@@ -105,8 +104,8 @@ NormStats<double> layer_norm_f64(const double* x, const double* gain, const doub
                                  double eps, double* y, Index n) {
   return HWY_NAMESPACE::layer_norm(x, gain, bias, eps, y, n);
 }
-void layer_norm_backward_f32(const float* x, NormStats<float> s, const float* gain,
-                             const float* dy, float* dx, float* dgain, Index n) {
+void layer_norm_backward_f32(const float* x, NormStats<float> s, const float* gain, const float* dy,
+                             float* dx, float* dgain, Index n) {
   HWY_NAMESPACE::layer_norm_backward(x, s, gain, dy, dx, dgain, n);
 }
 void layer_norm_backward_f64(const double* x, NormStats<double> s, const double* gain,

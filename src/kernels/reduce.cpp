@@ -15,8 +15,8 @@ void adamw(const AdamwStep<T>& s, const T* g, T* m, T* v, T* p, Index n) {
   const hn::ScalableTag<T> d;
   const auto grad_scale = hn::Set(d, s.grad_scale), beta1 = hn::Set(d, s.beta1),
              beta2 = hn::Set(d, s.beta2), rest1 = hn::Set(d, T(1) - s.beta1),
-             rest2 = hn::Set(d, T(1) - s.beta2), eps = hn::Set(d, s.eps),
-             keep = hn::Set(d, s.keep), rate = hn::Set(d, s.rate), unbias2 = hn::Set(d, s.unbias2);
+             rest2 = hn::Set(d, T(1) - s.beta2), eps = hn::Set(d, s.eps), keep = hn::Set(d, s.keep),
+             rate = hn::Set(d, s.rate), unbias2 = hn::Set(d, s.unbias2);
   const auto grad = [&](auto up) HWY_ATTR { return hn::Mul(up, grad_scale); };
   // In runs that stay in the nearest cache, so that memory is read and written once.
   constexpr Index kRun = 1024;
@@ -95,8 +95,12 @@ void adamw_f64(const AdamwStep<double>& s, const double* g, double* m, double* v
 }
 void add_f32(const float* x, float* y, Index n) { HWY_NAMESPACE::add(x, y, n); }
 void add_f64(const double* x, double* y, Index n) { HWY_NAMESPACE::add(x, y, n); }
-void multiply_f32(const float* a, const float* b, float* y, Index n) { HWY_NAMESPACE::multiply(a, b, y, n); }
-void multiply_f64(const double* a, const double* b, double* y, Index n) { HWY_NAMESPACE::multiply(a, b, y, n); }
+void multiply_f32(const float* a, const float* b, float* y, Index n) {
+  HWY_NAMESPACE::multiply(a, b, y, n);
+}
+void multiply_f64(const double* a, const double* b, double* y, Index n) {
+  HWY_NAMESPACE::multiply(a, b, y, n);
+}
 double sum_f32(const float* x, Index n) { return HWY_NAMESPACE::sum(x, n); }
 double sum_f64(const double* x, Index n) { return HWY_NAMESPACE::sum(x, n); }
 double sum_squares_f32(const float* x, Index n) { return HWY_NAMESPACE::sum_squares(x, n); }

@@ -62,7 +62,8 @@ RowStats<T> softmax(T* x, Index n) {
   if (std::isnan(max)) return fill(x, max, n), RowStats<T>{max, max};
   const T inverse = T(1) / exponentials(x, max, x, n);
   const auto factor = hn::Set(d, inverse);
-  map(d, n, x, T(0), [&](auto v) HWY_ATTR { return hn::Mul(v, factor); }, x);
+  map(
+      d, n, x, T(0), [&](auto v) HWY_ATTR { return hn::Mul(v, factor); }, x);
   return {max, inverse};
 }
 
@@ -73,8 +74,8 @@ void softmax_again(T* x, Index n, RowStats<T> stats) {
   if (std::isnan(stats.max)) return fill(x, stats.max, n);
   const auto top = hn::Set(d, stats.max), factor = hn::Set(d, stats.inverse);
   map(
-      d, n, x, T(0),
-      [&](auto v) HWY_ATTR { return hn::Mul(hn::Exp(d, hn::Sub(v, top)), factor); }, x);
+      d, n, x, T(0), [&](auto v) HWY_ATTR { return hn::Mul(hn::Exp(d, hn::Sub(v, top)), factor); },
+      x);
 }
 
 template <class T>
@@ -109,18 +110,25 @@ void exp_minus(const T* x, double lse, T scale, T* dx, Index n) {
   const auto first = hn::Set(d, high), second = hn::Set(d, low), factor = hn::Set(d, scale);
   map(
       d, n, dx, T(0),
-      [&](auto v) HWY_ATTR {
-        return hn::Mul(factor, hn::Exp(d, hn::Sub(hn::Sub(v, first), second)));
-      },
+      [&](auto v)
+          HWY_ATTR { return hn::Mul(factor, hn::Exp(d, hn::Sub(hn::Sub(v, first), second))); },
       x);
 }
 
 RowStats<float> softmax_f32(float* x, Index n) { return HWY_NAMESPACE::softmax(x, n); }
 RowStats<double> softmax_f64(double* x, Index n) { return HWY_NAMESPACE::softmax(x, n); }
-void softmax_again_f32(float* x, Index n, RowStats<float> s) { HWY_NAMESPACE::softmax_again(x, n, s); }
-void softmax_again_f64(double* x, Index n, RowStats<double> s) { HWY_NAMESPACE::softmax_again(x, n, s); }
-void softmax_backward_f32(const float* p, float* dp, Index n) { HWY_NAMESPACE::softmax_backward(p, dp, n); }
-void softmax_backward_f64(const double* p, double* dp, Index n) { HWY_NAMESPACE::softmax_backward(p, dp, n); }
+void softmax_again_f32(float* x, Index n, RowStats<float> s) {
+  HWY_NAMESPACE::softmax_again(x, n, s);
+}
+void softmax_again_f64(double* x, Index n, RowStats<double> s) {
+  HWY_NAMESPACE::softmax_again(x, n, s);
+}
+void softmax_backward_f32(const float* p, float* dp, Index n) {
+  HWY_NAMESPACE::softmax_backward(p, dp, n);
+}
+void softmax_backward_f64(const double* p, double* dp, Index n) {
+  HWY_NAMESPACE::softmax_backward(p, dp, n);
+}
 double log_sum_exp_f32(const float* x, Index n) { return HWY_NAMESPACE::log_sum_exp(x, n); }
 double log_sum_exp_f64(const double* x, Index n) { return HWY_NAMESPACE::log_sum_exp(x, n); }
 void exp_minus_f32(const float* x, double lse, float scale, float* dx, Index n) {

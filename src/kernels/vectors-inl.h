@@ -24,7 +24,8 @@ HWY_INLINE hn::Vec<D> load_some(D d, const T* x, Index n, T pad) {
   return hn::Load(d, some);
 }
 
-/// Calls f(x[i..], ...) for the vectors that cover n elements of each x; past the end they read `pad`.
+/// Calls f(x[i..], ...) for the vectors that cover n elements of each x; past the end they read
+/// `pad`.
 template <class D, class T = hn::TFromD<D>, class F, class... X>
 HWY_INLINE void scan(D d, Index n, T pad, F f, const X*... x) {
   const Index lanes = static_cast<Index>(hn::Lanes(d));

@@ -54,8 +54,8 @@ template <Real T>
 Var<T> Decoder<T>::operator()(const Ctx<T>& ctx, const Ids& ids) const {
   require(ids.shape.rank() == 2, "decoder: ids {} are not (B,T)", ids.shape);
   const Index time = ids.shape[1];
-  require(time >= 1 && time <= config.context,
-          "decoder: {} tokens do not fit the context of {}", time, config.context);
+  require(time >= 1 && time <= config.context, "decoder: {} tokens do not fit the context of {}",
+          time, config.context);
   std::vector<Id> places(static_cast<std::size_t>(time));
   std::iota(places.begin(), places.end(), 0);
 

@@ -14,8 +14,8 @@ Id draw(std::span<const T> logits, double temperature, Rng& rng) {
   std::vector<double> upto;  // cumulated, unnormalised probabilities
   double total = 0;
   for (const T x : logits)
-    upto.push_back(total += std::exp((static_cast<double>(x) - static_cast<double>(*top)) /
-                                     temperature));
+    upto.push_back(total +=
+                   std::exp((static_cast<double>(x) - static_cast<double>(*top)) / temperature));
   const double at = rng.uniform() * total;
   const auto found = std::upper_bound(upto.begin(), upto.end() - 1, at);
   return static_cast<Id>(found - upto.begin());

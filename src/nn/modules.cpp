@@ -25,14 +25,6 @@ class PatternToProbe : public PatternTap<T> {
 }  // namespace
 
 template <Real T>
-Tensor<T> normal_tensor(const Shape& shape, double std, Rng& rng) {
-  Tensor<T> x = Tensor<T>::uninitialized(shape);
-  T* out = x.data();
-  for (Index i = 0; i < x.size(); ++i) out[i] = static_cast<T>(std * rng.normal());
-  return x;
-}
-
-template <Real T>
 Linear<T>::Linear(Index c, Index o, bool with_bias, double std, Rng& rng) {
   weight.value = normal_tensor<T>({o, c}, std, rng);
   if (with_bias) bias.value = Tensor<T>::zeros({o});
@@ -117,13 +109,12 @@ Var<T> Block<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) const {
   return ctx.tap("resid_post", mid + drop((*mlp)(ctx.in("mlp"), (*ln2)(ctx, mid))));
 }
 
-#define HEADWISE_INSTANTIATE(T)                              \
-  template Tensor<T> normal_tensor(const Shape&, double, Rng&); \
-  template struct Linear<T>;                                 \
-  template struct Embedding<T>;                              \
-  template struct LayerNorm<T>;                              \
-  template struct MultiHeadAttention<T>;                     \
-  template struct Mlp<T>;                                    \
+#define HEADWISE_INSTANTIATE(T)          \
+  template struct Linear<T>;             \
+  template struct Embedding<T>;          \
+  template struct LayerNorm<T>;          \
+  template struct MultiHeadAttention<T>; \
+  template struct Mlp<T>;                \
   template struct Block<T>;
 HEADWISE_INSTANTIATE(float)
 HEADWISE_INSTANTIATE(double)

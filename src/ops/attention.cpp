@@ -33,8 +33,13 @@ kernels::AttentionPlan<T> plan_of(const Var<T>& q, const Var<T>& k, const Var<T>
   require<UsageError>(how.dropout >= 0 && how.dropout < 1, "attention: dropout {} is not in [0, 1)",
                       how.dropout);
 
-  kernels::AttentionPlan<T> plan{.batch = sq[0], .queries = sq[1], .keys = sk[1], .heads = heads,
-                                 .kv_heads = kv_heads, .d = sq[2] / heads, .dv = sv[2] / kv_heads,
+  kernels::AttentionPlan<T> plan{.batch = sq[0],
+                                 .queries = sq[1],
+                                 .keys = sk[1],
+                                 .heads = heads,
+                                 .kv_heads = kv_heads,
+                                 .d = sq[2] / heads,
+                                 .dv = sv[2] / kv_heads,
                                  .scale = how.scale};
   if (plan.scale == 0) plan.scale = static_cast<T>(1 / std::sqrt(static_cast<double>(plan.d)));
   plan.mask.causal = mask.causal;

@@ -67,7 +67,8 @@ Tensor<T> broadcast(std::string_view op, const Tensor<T>& a, const Tensor<T>& b,
     return y;
   }
   BroadcastWalk in_a(a.shape(), shape), in_b(b.shape(), shape);
-  for (Index i = 0; i < y.size(); ++i, in_a.next(), in_b.next()) out[i] = f(x[in_a.at()], z[in_b.at()]);
+  for (Index i = 0; i < y.size(); ++i, in_a.next(), in_b.next())
+    out[i] = f(x[in_a.at()], z[in_b.at()]);
   return y;
 }
 

@@ -31,11 +31,10 @@ template Var<float> gelu(const Var<float>&, Gelu);
 template Var<double> gelu(const Var<double>&, Gelu);
 
 OpSpec specs::gelu() {
-  return {"gelu",
-          {op_case("exact", {{3, 5}}, any,
-                   [](auto& x) { return headwise::gelu(x[0], Gelu::exact); }),
-           op_case("tanh", {{3, 5}}, any,
-                   [](auto& x) { return headwise::gelu(x[0], Gelu::tanh); })}};
+  return {
+      "gelu",
+      {op_case("exact", {{3, 5}}, any, [](auto& x) { return headwise::gelu(x[0], Gelu::exact); }),
+       op_case("tanh", {{3, 5}}, any, [](auto& x) { return headwise::gelu(x[0], Gelu::tanh); })}};
 }
 
 }  // namespace headwise

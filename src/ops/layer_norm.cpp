@@ -13,8 +13,8 @@ using Stats = std::vector<kernels::NormStats<T>>;
 Index rows_per_block(Index rows) { return std::max<Index>(16, (rows + 31) / 32); }
 
 template <Real T>
-void backward(const Tensor<T>& x, const Tensor<T>& gain, const Stats<T>& stats,
-              const Tensor<T>& dy, Grads<T>& d) {
+void backward(const Tensor<T>& x, const Tensor<T>& gain, const Stats<T>& stats, const Tensor<T>& dy,
+              Grads<T>& d) {
   const Index rows = x.shape().rows(), c = x.shape().last();
   const Index grain = rows_per_block(rows), blocks = (rows + grain - 1) / grain;
   Tensor<T> dx = Tensor<T>::uninitialized(x.shape());
@@ -68,8 +68,7 @@ Var<T> layer_norm(const Var<T>& x, const Var<T>& gain, const Var<T>& bias, doubl
 }
 
 template Var<float> layer_norm(const Var<float>&, const Var<float>&, const Var<float>&, double);
-template Var<double> layer_norm(const Var<double>&, const Var<double>&, const Var<double>&,
-                                double);
+template Var<double> layer_norm(const Var<double>&, const Var<double>&, const Var<double>&, double);
 
 OpSpec specs::layer_norm() {
   return {"layer_norm",

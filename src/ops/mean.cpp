@@ -20,8 +20,7 @@ template Var<float> mean(const Var<float>&);
 template Var<double> mean(const Var<double>&);
 
 OpSpec specs::mean() {
-  return {"mean",
-          {op_case("matrix", {{3, 5}}, any, [](auto& x) { return headwise::mean(x[0]); })}};
+  return {"mean", {op_case("matrix", {{3, 5}}, any, [](auto& x) { return headwise::mean(x[0]); })}};
 }
 
 }  // namespace headwise

@@ -10,8 +10,8 @@ namespace headwise {
 template <Real T>
 void AdamW<T>::update(Moments<T>& m, Param<T>& p, double lr, double grad_scale) const {
   const AdamWOptions& o = options_;
-  require(p.grad.shape() == p.value.shape(), "adamw: gradient {} of a parameter {}",
-          p.grad.shape(), p.value.shape());
+  require(p.grad.shape() == p.value.shape(), "adamw: gradient {} of a parameter {}", p.grad.shape(),
+          p.value.shape());
   if (m.mean.empty()) {
     m.mean = Tensor<T>::zeros(p.value.shape());
     m.square = Tensor<T>::zeros(p.value.shape());
@@ -38,8 +38,7 @@ double squared_norm(const Tensor<T>& x) {
   std::vector<double> parts(static_cast<std::size_t>((x.size() + kBlock - 1) / kBlock));
   const T* in = x.data();
   parallel_for(x.size(), kBlock, [&](Index begin, Index end) {
-    parts[static_cast<std::size_t>(begin / kBlock)] =
-        kernels::sum_squares(in + begin, end - begin);
+    parts[static_cast<std::size_t>(begin / kBlock)] = kernels::sum_squares(in + begin, end - begin);
   });
   double total = 0;
   for (const double part : parts) total += part;

@@ -20,8 +20,7 @@ template <Named E>
 void from_json(const json& j, E& e) {
   const auto name = j.get<std::string>();
   const std::optional<E> value = parse_name<E>(name);
-  require<DataError>(value.has_value(), "'{}' is none of {}", name,
-                     fmt::join(names_of(E{}), ", "));
+  require<DataError>(value.has_value(), "'{}' is none of {}", name, fmt::join(names_of(E{}), ", "));
   e = *value;
 }
 
@@ -80,7 +79,8 @@ Run::Run(std::string folder, const RunConfig& config, CharTokenizer tokenizer)
 Run Run::create(const std::string& folder, const RunConfig& config,
                 const CharTokenizer& tokenizer) {
   require<UsageError>(!std::filesystem::exists(folder + "/config.json"),
-                      "--out: {} holds a run already; --resume it or choose another folder", folder);
+                      "--out: {} holds a run already; --resume it or choose another folder",
+                      folder);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   require<DataError>(!error, "{}: cannot be made a folder: {}", folder, error.message());
@@ -105,12 +105,9 @@ Run Run::open(const std::string& folder) {
 void Run::write_config() const {
   json model = to_json_object(config_.model);
   model["vocab"] = config_.model.vocab;
-  const json j = {{"model", model},
-                  {"train", to_json_object(config_.train)},
-                  {"dtype", config_.dtype},
-                  {"seed", config_.seed},
-                  {"data", config_.data},
-                  {"data_hash", config_.data_hash}};
+  const json j = {{"model", model},         {"train", to_json_object(config_.train)},
+                  {"dtype", config_.dtype}, {"seed", config_.seed},
+                  {"data", config_.data},   {"data_hash", config_.data_hash}};
   replace_file(folder_ + "/config.json", j.dump(1) + "\n");
 }
 
@@ -151,8 +148,8 @@ Decoder<T> load_model(const Run& run, std::vector<std::string>& not_finite) {
   return model;
 }
 
-#define HEADWISE_INSTANTIATE(T)                                                   \
-  template void save_run(const Run&, const Trainer<T>&, Decoder<T>&, bool);       \
+#define HEADWISE_INSTANTIATE(T)                                             \
+  template void save_run(const Run&, const Trainer<T>&, Decoder<T>&, bool); \
   template Decoder<T> load_model(const Run&, std::vector<std::string>&);
 HEADWISE_INSTANTIATE(float)
 HEADWISE_INSTANTIATE(double)

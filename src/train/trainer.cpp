@@ -127,7 +127,8 @@ Trainer<T>::Trainer(Decoder<T>& model, const TrainOptions& options, const Split&
       options_(options),
       text_(text),
       seed_(seed),
-      adam_({.weight_decay = options.weight_decay, .beta1 = options.beta1, .beta2 = options.beta2}) {
+      adam_(
+          {.weight_decay = options.weight_decay, .beta1 = options.beta1, .beta2 = options.beta2}) {
   options.validate();
 }
 
@@ -234,9 +235,8 @@ void Trainer<T>::load(const std::string& path) {
 template <Real T>
 void save_weights(Decoder<T>& model, const std::string& path) {
   TensorFileWriter file;
-  for_each_param(model, [&](const std::string& name, const Param<T>& p) {
-    file.add(name, p.value);
-  });
+  for_each_param(model,
+                 [&](const std::string& name, const Param<T>& p) { file.add(name, p.value); });
   if (model.config.tie) file.metadata("tied", "head.weight = tok.weight");
   file.save(path);
 }
@@ -258,11 +258,11 @@ std::vector<std::string> load_weights(Decoder<T>& model, const std::string& path
   return not_finite;
 }
 
-#define HEADWISE_INSTANTIATE(T)                                                             \
-  template class Trainer<T>;                                                                \
-  template Loss evaluate(const Decoder<T>&, const std::vector<Id>&, Index, Index);          \
-  template Loss evaluate_all(const Decoder<T>&, const std::vector<Id>&);                    \
-  template void save_weights(Decoder<T>&, const std::string&);                              \
+#define HEADWISE_INSTANTIATE(T)                                                    \
+  template class Trainer<T>;                                                       \
+  template Loss evaluate(const Decoder<T>&, const std::vector<Id>&, Index, Index); \
+  template Loss evaluate_all(const Decoder<T>&, const std::vector<Id>&);           \
+  template void save_weights(Decoder<T>&, const std::string&);                     \
   template std::vector<std::string> load_weights(Decoder<T>&, const std::string&);
 HEADWISE_INSTANTIATE(float)
 HEADWISE_INSTANTIATE(double)

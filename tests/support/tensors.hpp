@@ -23,7 +23,8 @@ Tensor<T> random_tensor(const Shape& shape, std::uint64_t seed) {
 /// max |a - b| / max |b|; infinite when the shapes differ or a value is not a number.
 template <Real T, Real U>
 double relative_gap(const Tensor<T>& a, const Tensor<U>& b, double scale = 0) {
-  if (a.empty() || b.empty() || a.shape() != b.shape()) return std::numeric_limits<double>::infinity();
+  if (a.empty() || b.empty() || a.shape() != b.shape())
+    return std::numeric_limits<double>::infinity();
   double gap = 0;
   for (Index i = 0; i < a.size(); ++i) {
     const double x = static_cast<double>(a.data()[i]), y = static_cast<double>(b.data()[i]);

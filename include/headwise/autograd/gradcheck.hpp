@@ -18,16 +18,16 @@ inline constexpr double kGradTolerance = 1e-7;
 /// What a gradient check found; of several inputs, the worst.
 struct GradReport {
   Verdict verdict = Verdict::inconclusive;
-  double worst = 0;            ///< max |a-n| / max(max |a|, max |n|, floor) of one input
-  std::string where;           ///< "input 0, element 7"
+  double worst = 0;                  ///< max |a-n| / max(max |a|, max |n|, floor) of one input
+  std::string where;                 ///< "input 0, element 7"
   double analytic = 0, numeric = 0;  ///< the two values there
-  Index elements = 0;          ///< compared, over all inputs
+  Index elements = 0;                ///< compared, over all inputs
 };
 
 /// A tensor to perturb, and the gradient to prove.
 struct GradSubject {
-  std::string name;        ///< as it appears in GradReport::where
-  Tensor<double>* value;   ///< perturbed and put back
+  std::string name;       ///< as it appears in GradReport::where
+  Tensor<double>* value;  ///< perturbed and put back
   Tensor<double> analytic;
 };
 

@@ -9,8 +9,9 @@ namespace headwise {
 template <Real T>
 struct Param {
   Tensor<T> value;
-  mutable Tensor<T> grad;  ///< empty: no backward has reached it. A forward pass is const all the same
-  bool trainable = true;   ///< false: used as a constant, never stepped
+  mutable Tensor<T>
+      grad;  ///< empty: no backward has reached it. A forward pass is const all the same
+  bool trainable = true;  ///< false: used as a constant, never stepped
 };
 
 }  // namespace headwise

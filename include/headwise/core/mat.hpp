@@ -1,4 +1,5 @@
-// The one strided thing: a 2-D window handed to GEMM. A head is such a window into a (B,T,C) tensor.
+// The one strided thing: a 2-D window handed to GEMM. A head is such a window into a (B,T,C)
+// tensor.
 #pragma once
 
 #include "headwise/core/tensor.hpp"
@@ -20,8 +21,7 @@ struct Mat {
     return {transposed ? data + j * ld + i : data + i * ld + j, m, n, ld, transposed};
   }
   operator Mat<const T>() const  // NOLINT(google-explicit-constructor): as T* to const T*
-    requires(!std::is_const_v<T>)
-  {
+      requires(!std::is_const_v<T>) {
     return {data, rows, cols, ld, transposed};
   }
 };

@@ -21,7 +21,9 @@ std::optional<Number> parse_number(std::string_view text) {
 
 /// An enumeration that users name: names_of(E) gives its names, in order.
 template <class E>
-concept Named = std::is_enum_v<E> && requires { names_of(E{}); };
+concept Named = std::is_enum_v<E> && requires {
+  names_of(E{});
+};
 
 template <Named E>
 std::string_view name_of(E e) {

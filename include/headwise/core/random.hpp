@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "headwise/core/shape.hpp"
+#include "headwise/core/tensor.hpp"
 
 namespace headwise {
 
@@ -43,5 +43,9 @@ class Rng {
   std::array<std::uint32_t, 4> words_{};  // of block_, so that four draws cost one philox
   std::uint64_t block_ = ~std::uint64_t{0};
 };
+
+/// A tensor of normal numbers with mean 0 and standard deviation std, in row-major order of draws.
+template <Real T>
+Tensor<T> normal_tensor(const Shape& shape, double std, Rng& rng);
 
 }  // namespace headwise

@@ -36,7 +36,8 @@ class Shape {
   Index operator[](Index axis) const;
 
   [[nodiscard]] Index last() const { return rank_ == 0 ? 1 : (*this)[-1]; }
-  /// Product of all sizes but the last: the rows of the matrix this shape is when seen as (N, last).
+  /// Product of all sizes but the last: the rows of the matrix this shape is when seen as (N,
+  /// last).
   [[nodiscard]] Index rows() const;
   /// The same sizes with another last one.
   [[nodiscard]] Shape with_last(Index size) const;

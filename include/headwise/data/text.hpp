@@ -11,8 +11,8 @@
 
 namespace headwise {
 
-/// The bytes of a text file, or of standard input for "-". Throws DataError, naming the path, when it
-/// cannot be read or is empty.
+/// The bytes of a text file, or of standard input for "-". Throws DataError, naming the path, when
+/// it cannot be read or is empty.
 std::string read_text(const std::string& path);
 
 /// The built-in corpus, datasets/stories.txt.

@@ -18,7 +18,6 @@ Id draw(std::span<const T> logits, double temperature, Rng& rng);
 /// `context` tokens. `each`, if given, hears every token as it is drawn and stops by false.
 template <Real T>
 std::vector<Id> sample(const Decoder<T>& model, std::vector<Id> prompt, Index count,
-                       double temperature, Rng& rng,
-                       const std::function<bool(Id)>& each = nullptr);
+                       double temperature, Rng& rng, const std::function<bool(Id)>& each = nullptr);
 
 }  // namespace headwise

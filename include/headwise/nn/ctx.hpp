@@ -8,8 +8,9 @@
 
 namespace headwise {
 
-/// Somebody who watches a forward pass, and may change it. Asked by the activation's full name, e.g.
-/// "blocks.1.attn.q"; nothing is put together for names that nobody wants. Watching changes no bit.
+/// Somebody who watches a forward pass, and may change it. Asked by the activation's full name,
+/// e.g. "blocks.1.attn.q"; nothing is put together for names that nobody wants. Watching changes no
+/// bit.
 template <Real T>
 struct Probe {
   virtual ~Probe() = default;
@@ -34,7 +35,9 @@ struct Ctx {
   [[nodiscard]] Ctx in(std::string_view part, Index i = -1) const {
     return {tape, probe, random, this, part, i};
   }
-  [[nodiscard]] Var<T> use(const Param<T>& p) const { return tape ? tape->use(p) : Var<T>(p.value); }
+  [[nodiscard]] Var<T> use(const Param<T>& p) const {
+    return tape ? tape->use(p) : Var<T>(p.value);
+  }
   /// x, or what the probe makes of it. Every activation of interest passes through here.
   [[nodiscard]] Var<T> tap(std::string_view what, Var<T> x) const {
     if (probe == nullptr) return x;

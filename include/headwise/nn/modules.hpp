@@ -8,10 +8,6 @@
 
 namespace headwise {
 
-/// A tensor of normal numbers with mean 0 and standard deviation std.
-template <Real T>
-Tensor<T> normal_tensor(const Shape& shape, double std, Rng& rng);
-
 /// y = x W^T + b.   x (..., C), weight (O,C), bias (O), y (..., O).
 /// Initialised normal(0, std), the bias zero (Radford et al. 2018, "Improving language
 /// understanding", sec. 4.1: std 0.02).
@@ -54,9 +50,9 @@ struct LayerNorm {
 struct BlockConfig {
   Index width = 0, heads = 1;
   bool bias = true;
-  bool mlp = true;             ///< false: attention only
+  bool mlp = true;  ///< false: attention only
   Gelu gelu = Gelu::exact;
-  double dropout = 0;          ///< of the pattern and of what is added to the residual stream
+  double dropout = 0;  ///< of the pattern and of what is added to the residual stream
   double init_std = 0.02;
   double residual_std = 0.02;  ///< of the two projections into the residual stream
 };

@@ -11,14 +11,17 @@
 namespace headwise {
 
 template <class X>
-concept Visitable = requires(X& x) { x.visit([](auto&&...) {}); };
+concept Visitable = requires(X& x) {
+  x.visit([](auto&&...) {});
+};
 
 /// Calls f("blocks.0.attn.w_q.weight", param) for every parameter inside `module`, in the order of
 /// its visit(). The names are the checkpoint's keys: renaming a member changes the file format.
 template <class M, class F>
 void for_each_param(M& module, F f, const std::string& prefix = "") {
   module.visit([&]<class X>(std::string_view name, X& member) {
-    const std::string path = prefix.empty() ? std::string(name) : fmt::format("{}.{}", prefix, name);
+    const std::string path =
+        prefix.empty() ? std::string(name) : fmt::format("{}.{}", prefix, name);
     if constexpr (Visitable<X>) {
       for_each_param(member, f, path);
     } else if constexpr (requires { member[0]; }) {

@@ -13,7 +13,7 @@ namespace headwise {
 /// A mask of attention(). Make one with causal(), everything(), allow() or block().
 struct Mask {
   bool causal = false;
-  Index queries = 0, keys = 0;  ///< of `allowed`
+  Index queries = 0, keys = 0;                               ///< of `allowed`
   std::shared_ptr<const std::vector<std::uint8_t>> allowed;  ///< (T,S), 1: may look; null: all
 };
 

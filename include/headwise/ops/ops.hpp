@@ -86,13 +86,13 @@ struct PatternTap {
 /// How queries may look at keys; what is null or zero is off.
 template <Real T>
 struct Attend {
-  Index heads = 1;                 ///< H; q's width is a multiple of it
-  Index kv_heads = 0;              ///< a divisor of heads; 0: as many as heads
-  T scale = 0;                     ///< 0: 1/sqrt(D)
-  Mask mask = causal();            ///< see mask.hpp
-  double dropout = 0;              ///< of the pattern, see dropout()
-  Rng* random = nullptr;           ///< null: no dropout
-  PatternTap<T>* tap = nullptr;    ///< sees, and may replace, the (B,H,T,S) pattern
+  Index heads = 1;               ///< H; q's width is a multiple of it
+  Index kv_heads = 0;            ///< a divisor of heads; 0: as many as heads
+  T scale = 0;                   ///< 0: 1/sqrt(D)
+  Mask mask = causal();          ///< see mask.hpp
+  double dropout = 0;            ///< of the pattern, see dropout()
+  Rng* random = nullptr;         ///< null: no dropout
+  PatternTap<T>* tap = nullptr;  ///< sees, and may replace, the (B,H,T,S) pattern
 };
 
 /// Multi-head attention (Vaswani et al. 2017, arXiv:1706.03762, sec. 3.2), head by head

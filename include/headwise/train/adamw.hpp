@@ -58,8 +58,8 @@ class AdamW {
 template <Real T>
 double squared_norm(const Tensor<T>& x);
 
-/// Global norm of all gradients, in double. Throws Error naming the parameter when one is not finite:
-/// nothing must be stepped then.
+/// Global norm of all gradients, in double. Throws Error naming the parameter when one is not
+/// finite: nothing must be stepped then.
 template <class Model>
 double gradient_norm(Model& model) {
   double total = 0;
@@ -72,8 +72,8 @@ double gradient_norm(Model& model) {
   return std::sqrt(total);
 }
 
-/// The factor that brings a gradient norm down to max_norm; 1 when it is not above, or max_norm is 0
-/// (no clipping).   (Pascanu et al. 2013, arXiv:1211.5063, alg. 1)
+/// The factor that brings a gradient norm down to max_norm; 1 when it is not above, or max_norm is
+/// 0 (no clipping).   (Pascanu et al. 2013, arXiv:1211.5063, alg. 1)
 inline double clip_factor(double norm, double max_norm) {
   return max_norm > 0 && norm > max_norm ? max_norm / norm : 1;
 }

@@ -59,19 +59,19 @@ Loss evaluate_all(const Decoder<T>& model, const std::vector<Id>& tokens);
 
 /// One optimiser step, as it happened.
 struct StepRecord {
-  Index step = 0;          ///< updates done, this one included
-  double loss = 0;         ///< of its batches, before the update
-  double grad_norm = 0;    ///< before clipping
-  double lr = 0;           ///< used in this step
+  Index step = 0;        ///< updates done, this one included
+  double loss = 0;       ///< of its batches, before the update
+  double grad_norm = 0;  ///< before clipping
+  double lr = 0;         ///< used in this step
 };
 
 /// One evaluation.
 struct EvalRecord {
-  Index step = 0;          ///< updates done
-  double train_loss = 0;   ///< mean of the steps since the last evaluation
+  Index step = 0;         ///< updates done
+  double train_loss = 0;  ///< mean of the steps since the last evaluation
   double val_loss = 0;
-  double lr = 0;           ///< of the last step
-  bool best = false;       ///< the lowest val_loss so far
+  double lr = 0;      ///< of the last step
+  bool best = false;  ///< the lowest val_loss so far
 };
 
 /// Trains a decoder on a text. Everything random is a function of (seed, step), so that a run that
@@ -79,7 +79,8 @@ struct EvalRecord {
 template <Real T>
 class Trainer {
  public:
-  /// Throws UsageError as options.validate() does. The model is the caller's and is trained in place.
+  /// Throws UsageError as options.validate() does. The model is the caller's and is trained in
+  /// place.
   Trainer(Decoder<T>& model, const TrainOptions& options, const Split& text, std::uint64_t seed);
 
   /// One update. Throws Error, before anything has changed, when the loss or a gradient is not

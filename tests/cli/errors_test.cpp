@@ -1,0 +1,140 @@
+// What a user sees who types something wrong: one line, exit code 1 or 2, nothing left behind.
+#include "cli/program.hpp"
+#include "support/catch.hpp"
+
+using namespace headwise::test;
+
+namespace {
+
+struct Wrong {
+  const char* arguments;
+  const char* message;
+};
+
+void check_usage(const Wrong& wrong) {
+  INFO(wrong.arguments);
+  const Result r = headwise_program(wrong.arguments);
+  CHECK(r.code == 2);
+  CHECK(r.out.empty());
+  CHECK_THAT(r.err, Catch::Contains(wrong.message));
+  CHECK(std::count(r.err.begin(), r.err.end(), '\n') == 1);
+}
+
+}  // namespace
+
+TEST_CASE("impossible settings are refused before any work (case 51)", "[cli][errors]") {
+  const Wrong list[] = {
+      {"train --lr 0", "headwise: --lr: 0 is not above 0"},
+      {"train --lr -1", "headwise: --lr: -1 is not above 0"},
+      {"train --lr abc", "headwise: --lr: expected a number, got 'abc'"},
+      {"train --lr 1e-3x", "headwise: --lr: expected a number, got '1e-3x'"},
+      {"train --lr 0,1", "headwise: --lr: expected a number, got '0,1'"},
+      {"train --lr nan", "headwise: --lr: nan is not above 0"},
+      {"train --steps -5", "headwise: --steps: -5 is not 1 or more"},
+      {"train --steps 1.5", "headwise: --steps: expected a whole number, got '1.5'"},
+      {"train --batch 0", "headwise: --batch: 0 is not 1 or more"},
+      {"train --hedas 4", "unknown argument '--hedas'"},
+      {"train --lr", "--lr"},
+      {"train --lr 0.1 --lr 0.2", "--lr"},
+      {"train --heads 3 --width 10", "headwise: --heads: 3 does not divide --width 10"},
+      {"train --heads 0", "headwise: --heads: 0 is not from 1 to"},
+      {"train --heads -1", "headwise: --heads: -1 is not from 1 to"},
+      {"train --width 0", "headwise: --width: 0 is not from 1 to"},
+      {"train --dropout 1", "headwise: --dropout: 1 is not in [0, 1)"},
+      {"train --gelu relu", "headwise: --gelu: expected exact or tanh, got 'relu'"},
+      {"train --dtype f16", "headwise: --dtype: expected f32 or f64, got 'f16'"},
+      {"train --threads 0x", "headwise: --threads: expected a whole number, got '0x'"},
+      {"train --threads -1", "headwise: threads: -1 is not from 1 to 1024"},
+      {"gradcheck foo",
+       "headwise: gradcheck: no op or layer is called 'foo'; known: add, attention"},
+      {"sample", "run"},
+      {"sample /nonexistent --temperature -1",
+       "headwise: --temperature: -1 is not a finite number"},
+      {"fly", "unknown argument 'fly'"},
+      {"", "subcommand"}};
+  for (const Wrong& wrong : list) check_usage(wrong);
+}
+
+TEST_CASE("text that cannot be trained on is named, and no folder is left (cases 52, 53)",
+          "[cli][errors]") {
+  const Folder folder;
+  const std::string out = folder / "run";
+  const auto refused = [&](const std::string& arguments, const std::string& message) {
+    INFO(arguments);
+    const Result r = headwise_program("train --out " + out + " " + arguments);
+    CHECK(r.code == 1);
+    CHECK_THAT(r.err, Catch::Contains(message));
+    CHECK_FALSE(std::filesystem::exists(out));
+  };
+  const std::string missing = folder / "missing.txt";
+  refused("--data " + missing, "headwise: " + missing + ": no such file");
+  refused("--data " + (folder / ""), "is a folder, not a file");
+  const std::string empty = folder.file("empty.txt", "");
+  refused("--data " + empty, "headwise: " + empty + ": is empty (0 bytes)");
+  refused("--data " + folder.file("bom.txt", "\xEF\xBB\xBF"), "is empty but for a byte-order mark");
+  refused("--context 64 --data " + folder.file("ten.txt", "0123456789"),
+          "headwise: text: 10 tokens, need at least 65 (--context 64 and the token after)");
+  refused("--context 8 --data " + folder.file("eight.txt", "abababab"),
+          "text: 8 tokens, need at least 9");
+  refused("--data " + folder.file("bytes.txt", "it\x92s"), "text: byte 2 (0x92) is not UTF-8");
+}
+
+TEST_CASE("one token more than the context is enough (case 52)", "[cli]") {
+  const Folder folder;
+  const std::string nine = folder.file("nine.txt", "ababababa");
+  const Result r =
+      headwise_program("train --steps 2 --out " + (folder / "run") + " --data " + nine + kTiny);
+  CHECK(r.err.empty());
+  CHECK(r.code == 0);
+  CHECK_THAT(r.out, Catch::Contains("too short to keep a part for validation"));
+}
+
+TEST_CASE("a run folder is never overwritten", "[cli][errors]") {
+  const Folder folder;
+  const std::string run = folder / "run";
+  REQUIRE(headwise_program("train --steps 1 --out " + run + kTiny).code == 0);
+  const std::string before = contents(run + "/last.safetensors");
+  const Result r = headwise_program("train --steps 2 --out " + run + kTiny);
+  CHECK(r.code == 2);
+  CHECK_THAT(r.err, Catch::Contains("headwise: --out: " + run + " holds a run already"));
+  CHECK(contents(run + "/last.safetensors") == before);
+}
+
+TEST_CASE("what belongs to a run cannot change on --resume", "[cli][errors]") {
+  const Folder folder;
+  const std::string run = folder / "run";
+  REQUIRE(headwise_program("train --steps 4 --stop-after 2 --out " + run + kTiny).code == 0);
+  const Result lr = headwise_program("train --resume " + run + " --lr 0.1");
+  CHECK(lr.code == 2);
+  CHECK_THAT(lr.err, Catch::Contains("headwise: --lr: belongs to the run " + run));
+  const Result text = headwise_program("train --resume " + run + " --data " +
+                                       folder.file("other.txt", "some other text, long enough"));
+  CHECK(text.code == 1);
+  CHECK_THAT(text.err, Catch::Contains("is not the one the run was started with"));
+}
+
+TEST_CASE("a prompt's unknown character is named with its place (case 59)", "[cli][errors]") {
+  const Folder folder;
+  const std::string run = folder / "run";
+  const std::string data = folder.file("ab.txt", std::string(100, 'a') + std::string(100, 'b'));
+  REQUIRE(headwise_program("train --steps 1 --out " + run + " --data " + data + kTiny).code == 0);
+  const Result r = headwise_program("sample " + run + " --prompt ab\xC3\xBC");
+  CHECK(r.code == 1);
+  CHECK_THAT(r.err, Catch::Contains("character '\xC3\xBC' (U+00FC) at index 2 is not one of the 2 "
+                                    "characters"));
+}
+
+TEST_CASE("weights that are not numbers stop a resumed run; its files stay as they were (case 50)",
+          "[cli][errors]") {
+  const Folder folder;
+  const std::string run = folder / "run", last = run + "/last.safetensors";
+  REQUIRE(headwise_program("train --steps 9 --stop-after 2 --out " + run + kTiny).code == 0);
+  std::string bytes = contents(last);
+  bytes.replace(bytes.size() - 4, 4, "\xFF\xFF\xFF\x7F");  // the last weight by name, in float
+  std::ofstream(last, std::ios::binary) << bytes;
+  const Result r = headwise_program("train --resume " + run + " --threads 1");
+  CHECK(r.code == 1);
+  CHECK_THAT(r.err, Catch::Contains("step 3"));
+  CHECK_THAT(r.err, Catch::Contains("learning rate"));
+  CHECK(contents(last) == bytes);
+}

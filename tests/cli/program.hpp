@@ -1,0 +1,66 @@
+// Runs the headwise program as a user would, and a folder that goes away afterwards.
+#pragma once
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace headwise::test {
+
+/// A folder of its own for a test.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "headwise-XXXXXX").string();
+    path_ = ::mkdtemp(name.data());
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  [[nodiscard]] std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+  /// Writes a file and returns its path.
+  [[nodiscard]] std::string file(const std::string& name, const std::string& bytes) const {
+    std::ofstream(*this / name, std::ios::binary) << bytes;
+    return *this / name;
+  }
+
+ private:
+  std::string path_;
+};
+
+inline std::string contents(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+struct Result {
+  int code = -1;
+  std::string out, err;
+};
+
+/// Runs a shell command in which $H is the program.
+inline Result shell(const std::string& command) {
+  const Folder folder;
+  const std::string all = "H='" HEADWISE_PROGRAM "'; { " + command + "\n} >" + (folder / "out") +
+                          " 2>" + (folder / "err");
+  const int status = std::system(all.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
+          contents(folder / "out"), contents(folder / "err")};
+}
+
+inline Result headwise_program(const std::string& arguments) {
+  return shell("\"$H\" " + arguments);
+}
+
+/// Options of a model that trains in no time, on one thread.
+inline const std::string kTiny =
+    " --threads 1 --layers 1 --heads 2 --width 8 --context 8 --batch 2 --eval-batches 2 --warmup "
+    "2 ";
+
+}  // namespace headwise::test

@@ -1,0 +1,148 @@
+// The commands of a whole job, run as a user runs them.
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/program.hpp"
+#include "support/catch.hpp"
+
+using namespace headwise::test;
+using nlohmann::json;
+
+namespace {
+
+std::vector<json> lines(const std::string& text) {
+  std::vector<json> all;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) all.push_back(json::parse(line));
+  return all;
+}
+
+/// log.jsonl without what depends on time.
+std::vector<json> log_of(const std::string& run) {
+  std::vector<json> all = lines(contents(run + "/log.jsonl"));
+  for (json& line : all) line.erase("tokens_per_second");
+  return all;
+}
+
+void same_run(const std::string& a, const std::string& b) {
+  CHECK(contents(a + "/last.safetensors") == contents(b + "/last.safetensors"));
+  CHECK(contents(a + "/model.safetensors") == contents(b + "/model.safetensors"));
+  CHECK(log_of(a) == log_of(b));
+}
+
+}  // namespace
+
+TEST_CASE("train, sample, eval and info work on one run folder", "[cli]") {
+  const Folder folder;
+  const std::string run = folder / "run";
+  const Result train =
+      headwise_program("train --json --steps 6 --eval-every 3 --out " + run + kTiny);
+  REQUIRE(train.code == 0);
+  CHECK(train.err.empty());
+  const std::vector<json> events = lines(train.out);
+  REQUIRE(events.size() == 3);
+  CHECK(events[0]["event"] == "eval");
+  CHECK(events[0]["step"] == 3);
+  for (const char* key : {"train_loss", "val_loss", "lr", "tokens_per_second"})
+    CHECK(events[0][key].is_number());
+  CHECK(events[2]["event"] == "done");
+  CHECK(events[2]["steps"] == 6);
+  CHECK(events[2]["run"] == run);
+  for (const char* key :
+       {"val_loss", "best_val_loss", "parameters", "tokens_per_second", "seconds"})
+    CHECK(events[2][key].is_number());
+  CHECK(lines(contents(run + "/log.jsonl")) == std::vector<json>(events.begin(), events.end() - 1));
+  for (const char* file :
+       {"config.json", "tokenizer.json", "last.safetensors", "model.safetensors"})
+    CHECK(std::filesystem::exists(run + "/" + file));
+
+  const Result eval = headwise_program("eval --json " + run);
+  REQUIRE(eval.code == 0);
+  const json e = lines(eval.out).at(0);
+  CHECK(e["event"] == "eval");
+  CHECK(e["bits_per_token"].get<double>() == Approx(e["loss"].get<double>() / 0.6931471805599453));
+  CHECK(e["perplexity"].get<double>() == Approx(std::exp(e["loss"].get<double>())));
+  CHECK(e["bits_per_byte"] == e["bits_per_token"]);  // the stories are ASCII
+  CHECK(e["accuracy"].is_null());
+
+  const Result info = headwise_program("info " + run);
+  CHECK(info.code == 0);
+  CHECK_THAT(info.out, Catch::Contains("blocks.0.attn.w_q.weight") && Catch::Contains("(8,8)"));
+}
+
+TEST_CASE("sample i does not depend on how many are drawn", "[cli]") {
+  const Folder folder;
+  const std::string run = folder / "run";
+  REQUIRE(headwise_program("train --steps 2 --out " + run + kTiny).code == 0);
+  const std::string same = "sample --json --prompt The --tokens 20 --seed 5 " + run;
+  const std::vector<json> one = lines(headwise_program(same).out);
+  const std::vector<json> three = lines(headwise_program(same + " --samples 3").out);
+  REQUIRE(three.size() == 3);
+  CHECK(one.at(0) == three[0]);
+  CHECK(three[0]["text"] != three[1]["text"]);
+  CHECK(three[0]["text"].get<std::string>().substr(0, 3) == "The");
+}
+
+TEST_CASE("a run that stops and resumes is the same run (case 65)", "[cli]") {
+  const Folder folder;
+  const std::string straight = folder / "straight", parts = folder / "parts";
+  const std::string options = " --steps 20 --eval-every 5 --dropout 0.1 --out ";
+  REQUIRE(headwise_program("train" + options + straight + kTiny).code == 0);
+  REQUIRE(headwise_program("train --stop-after 12" + options + parts + kTiny).code == 0);
+  const Result resumed = headwise_program("train --threads 1 --resume " + parts);
+  CHECK(resumed.err.empty());
+  REQUIRE(resumed.code == 0);
+  same_run(straight, parts);
+}
+
+TEST_CASE("the files of a run do not depend on the number of threads", "[cli]") {
+  const Folder folder;
+  const auto train = [&](const std::string& name, int threads) {
+    return headwise_program(
+        "train --layers 2 --heads 2 --width 32 --context 48 --batch 4 --steps 6 "
+        "--eval-every 3 --eval-batches 2 --dropout 0.1 --threads " +
+        std::to_string(threads) + " --out " + (folder / name));
+  };
+  REQUIRE(train("one", 1).code == 0);
+  REQUIRE(train("two", 2).code == 0);
+  REQUIRE(train("four", 4).code == 0);
+  same_run(folder / "one", folder / "two");
+  same_run(folder / "one", folder / "four");
+}
+
+TEST_CASE("Ctrl-C saves first, and the run goes on as if nothing had happened", "[cli]") {
+  const Folder folder;
+  const std::string straight = folder / "straight", broken = folder / "broken";
+  const std::string options = " --steps 6000 --eval-every 6000 --out ";
+  const Result r =
+      shell("\"$H\" train --save-every 100" + options + broken + kTiny + " & until [ -f " + broken +
+            "/last.safetensors ]; do sleep 0.01; done; kill -INT $!; wait $!");
+  CHECK(r.code == 0);
+  CHECK_THAT(r.out, Catch::Contains("saved; go on with\n  headwise train --resume " + broken));
+  REQUIRE(headwise_program("train --threads 1 --resume " + broken).code == 0);
+  REQUIRE(headwise_program("train" + options + straight + kTiny).code == 0);
+  same_run(straight, broken);
+}
+
+TEST_CASE("text comes from standard input, too", "[cli]") {
+  const Folder folder;
+  const std::string text = "the cat sat on the mat and the dog sat on the log, said the cat again";
+  const std::string run = folder / "run";
+  const Result r =
+      shell("echo '" + text + "' | \"$H\" train --data - --steps 2 --out " + run + kTiny);
+  CHECK(r.code == 0);
+  CHECK(std::filesystem::exists(run + "/model.safetensors"));
+}
+
+TEST_CASE("gradcheck prints a line a case and fails on nothing", "[cli]") {
+  const Result r = headwise_program("gradcheck --json gelu linear");
+  REQUIRE(r.code == 0);
+  const std::vector<json> all = lines(r.out);
+  CHECK(all.back() ==
+        json{{"event", "done"}, {"passed", all.size() - 1}, {"failed", 0}, {"inconclusive", 0}});
+  CHECK(all[0]["event"] == "check");
+  CHECK(all[0]["verdict"] == "pass");
+  for (const char* key :
+       {"name", "case", "dtype", "elements", "skipped", "worst", "where", "analytic", "numeric"})
+    CHECK(all[0].contains(key));
+}

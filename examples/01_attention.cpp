@@ -15,7 +15,7 @@ void print(const char* name, const Tensor<double>& x) {
   for (Index i = 0; i < x.shape().rows(); ++i) {
     fmt::print("  {:5}", x.shape().rows() == kT ? kWords[i] : "");
     for (Index j = 0; j < x.shape().last(); ++j)
-      fmt::print(" {:6.2f}", x.data()[i * x.shape().last() + j]);
+      fmt::print(" {:>6.2f}", x.data()[i * x.shape().last() + j]);
     fmt::print("\n");
   }
 }

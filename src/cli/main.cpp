@@ -49,6 +49,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", HEADWISE_VERSION);
   CommonOptions common;
+  common.program = argv[0];
   std::function<int()> chosen;
   for (const Row& row : kCommands) {
     CLI::App& sub = *app.add_subcommand(row.name, row.help);

@@ -69,6 +69,7 @@ void bind(CLI::App& app, Options& options) {
 struct CommonOptions {
   Index threads = 0;
   std::uint64_t seed = 1;
+  std::string program = "headwise";  ///< as it was called, for advice that can be pasted
 
   void visit(auto&& v) {
     v("threads", threads, "threads to use; 0: the cores this process may use");

@@ -104,7 +104,7 @@ void describe(const Run& run, Decoder<T>& model, const Split& text) {
              m.heads, m.width, m.context, decayed + plain);
   fmt::print("optimiser   AdamW: {} matrices ({} numbers) decay by {}, {} vectors ({}) do not\n",
              decayed_tensors, decayed, run.config().train.weight_decay, plain_tensors, plain);
-  fmt::print("machine     {} threads, {}, {}\n", threads(), kernels::isa_name(),
+  fmt::print("machine     {} thread(s), {}, {}\n", threads(), kernels::isa_name(),
              blas_description());
   fmt::print("run         {}\n\n", run.folder());
 }
@@ -172,11 +172,12 @@ int train_loop(const TrainCommand& c, const Run& run, const Split& text, bool re
                             {"run", run.folder()}}
                            .dump());
   } else if (!trainer.done()) {
-    fmt::print("stopped at step {} of {}, saved; go on with\n  headwise train --resume {}\n",
-               trainer.steps_done(), options.steps, run.folder());
+    fmt::print("stopped at step {} of {}, saved; go on with\n  {} train --resume {}\n",
+               trainer.steps_done(), options.steps, c.common->program, run.folder());
   } else {
-    fmt::print("\nbest validation loss {:.4f} after {}; try\n  headwise sample {}\n",
-               trainer.best_val_loss(), clock_text(speed.seconds()), run.folder());
+    fmt::print("\nbest validation loss {:.4f} after {}; try\n  {} sample {}\n",
+               trainer.best_val_loss(), clock_text(speed.seconds()), c.common->program,
+               run.folder());
   }
   return kDone;
 }
@@ -193,7 +194,7 @@ int resume(TrainCommand& c) {
                                                "--stop-after", "--json",         "--threads"};
   Run run = Run::open(c.resume);
   for (const CLI::Option* option : c.app->get_options()) {
-    const std::string name = "--" + option->get_single_name();
+    const std::string name = fmt::format("--{}", option->get_single_name());
     const bool free =
         std::find(std::begin(kMayChange), std::end(kMayChange), name) != std::end(kMayChange);
     require<UsageError>(free || option->count() == 0,

@@ -101,9 +101,11 @@ void gemm(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c) {
 }
 
 std::string blas_description() {
-  const char* kinds[] = {"sequential", "pthread", "openmp"};
-  return fmt::format("{} kernel {} ({})", openblas_get_config(), openblas_get_corename(),
-                     kinds[openblas_get_parallel()]);
+  const char* const kinds[] = {"sequential", "pthread", "openmp"};
+  const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE ..."
+  const std::size_t version_end = config.find(' ', config.find(' ') + 1);
+  return fmt::format("{} ({}), kernel {}", config.substr(0, version_end),
+                     kinds[openblas_get_parallel()], openblas_get_corename());
 }
 
 template void gemm_tile(float, Mat<const float>, Mat<const float>, float, Mat<float>);

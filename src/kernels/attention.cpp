@@ -5,6 +5,7 @@
 
 #include "headwise/core/gemm.hpp"
 #include "headwise/core/parallel.hpp"
+#include "kernels/dropout.hpp"
 
 namespace headwise::kernels {
 namespace {
@@ -112,23 +113,23 @@ class Head {
     for_each_row(at, p, [&](T* row, Index n, Index t) { softmax_again(row, n, s[t]); });
   }
 
-  /// out = p with entries dropped and the others scaled by 1/(1-rate): entry (b,h,t,s) by the draw
-  /// of its own number, whoever asks and in whatever order.
+  /// out = dropout of p, entry (b,h,t,s) by a draw of its own. out may be p.
   void drop(const Block& at, Mat<const T> p, Mat<T> out) const {
-    const auto limit = static_cast<std::uint64_t>(plan_.dropout * 0x1p32);
-    const T scale = static_cast<T>(1 / (1 - plan_.dropout));
-    const Index groups = (plan_.keys + 3) / 4;  // of four draws, a row
-    const Index head_row = (b_ * plan_.heads + h_) * plan_.queries;
-    const auto base = plan_.random->position() / 4;
-    for (Index i = 0; i < at.rows(); ++i) {
-      const auto row = base + static_cast<std::uint64_t>((head_row + at.begin + i) * groups);
-      for (Index j = 0; j < at.keys; j += 4) {
-        const auto draws = plan_.random->four(row + static_cast<std::uint64_t>(j / 4));
-        for (Index l = 0; l < std::min<Index>(4, at.keys - j); ++l)
-          out.data[i * out.ld + j + l] =
-              draws[static_cast<std::size_t>(l)] < limit ? T(0) : p.data[i * p.ld + j + l] * scale;
-      }
-    }
+    const auto blocks = static_cast<std::uint64_t>((plan_.keys + 3) / 4);  // of four draws, a row
+    const auto row = static_cast<std::uint64_t>((b_ * plan_.heads + h_) * plan_.queries + at.begin);
+    for (Index i = 0; i < at.rows(); ++i)
+      kernels::drop(*plan_.random,
+                    plan_.random->position() / 4 + (row + static_cast<std::uint64_t>(i)) * blocks,
+                    plan_.dropout, p.data + i * p.ld, out.data + i * out.ld, at.keys);
+  }
+
+  /// The block's rows of a whole pattern (B,H,T,S), dropped into `room` if there is dropout.
+  Mat<const T> rows_to_apply(const Block& at, const T* whole, Mat<T> room) const {
+    const T* first = rows(whole, plan_.keys) + at.begin * plan_.keys;
+    const Mat<const T> p = {first, at.rows(), at.keys, plan_.keys};
+    if (plan_.dropout == 0) return p;
+    drop(at, p, room);
+    return room;
   }
 
  private:
@@ -207,12 +208,7 @@ void attention_apply(const AttentionPlan<T>& plan, const T* p, const T* v, T* y)
   for_each_head(plan, [&](const Head<T>& head) {
     const Scratch<T> scratch(plan);
     head.for_each_block([&](const Block& at) {
-      Mat<const T> rows = {head.rows(p, plan.keys) + at.begin * plan.keys, at.rows(), at.keys,
-                           plan.keys};
-      if (plan.dropout > 0) {
-        head.drop(at, rows, scratch(at));
-        rows = scratch(at);
-      }
+      const Mat<const T> rows = head.rows_to_apply(at, p, scratch(at));
       gemm_tile<T>(1, rows, first(head.v(v), at.keys), 0, rows_of(head.y(y), at));
     });
   });
@@ -250,12 +246,7 @@ void attention_apply_backward(const AttentionPlan<T>& plan, const T* p, const T*
   for_each_group(plan, [&](const Head<T>& head) {
     const Scratch<T> scratch(plan);
     head.for_each_block([&](const Block& at) {
-      Mat<const T> rows = {head.rows(p, plan.keys) + at.begin * plan.keys, at.rows(), at.keys,
-                           plan.keys};
-      if (plan.dropout > 0) {
-        head.drop(at, rows, scratch(at));
-        rows = scratch(at);
-      }
+      const Mat<const T> rows = head.rows_to_apply(at, p, scratch(at));
       gemm_tile<T>(1, rows.t(), rows_of(head.y(dy), at), 1, first(head.v(dv), at.keys));
     });
   });

@@ -11,40 +11,6 @@ HWY_BEFORE_NAMESPACE();
 namespace headwise::kernels::HWY_NAMESPACE {
 
 template <class T>
-void adamw(const AdamwStep<T>& s, const T* g, T* m, T* v, T* p, Index n) {
-  const hn::ScalableTag<T> d;
-  const auto grad_scale = hn::Set(d, s.grad_scale), beta1 = hn::Set(d, s.beta1),
-             beta2 = hn::Set(d, s.beta2), rest1 = hn::Set(d, T(1) - s.beta1),
-             rest2 = hn::Set(d, T(1) - s.beta2), eps = hn::Set(d, s.eps), keep = hn::Set(d, s.keep),
-             rate = hn::Set(d, s.rate), unbias2 = hn::Set(d, s.unbias2);
-  const auto grad = [&](auto up) HWY_ATTR { return hn::Mul(up, grad_scale); };
-  // In runs that stay in the nearest cache, so that memory is read and written once.
-  constexpr Index kRun = 1024;
-  for (Index i = 0; i < n; i += kRun) {
-    const Index k = n - i < kRun ? n - i : kRun;
-    map(
-        d, k, m + i, T(0),
-        [&](auto old, auto up)
-            HWY_ATTR { return hn::MulAdd(beta1, old, hn::Mul(rest1, grad(up))); },
-        m + i, g + i);
-    map(
-        d, k, v + i, T(0),
-        [&](auto old, auto up) HWY_ATTR {
-          const auto u = grad(up);
-          return hn::MulAdd(beta2, old, hn::Mul(rest2, hn::Mul(u, u)));
-        },
-        v + i, g + i);
-    map(
-        d, k, p + i, T(0),
-        [&](auto old, auto mean, auto square) HWY_ATTR {
-          const auto size = hn::Add(hn::Sqrt(hn::Mul(square, unbias2)), eps);
-          return hn::Sub(hn::Mul(keep, old), hn::Div(hn::Mul(rate, mean), size));
-        },
-        p + i, m + i, v + i);
-  }
-}
-
-template <class T>
 void add(const T* x, T* y, Index n) {
   const hn::ScalableTag<T> d;
   map(
@@ -86,13 +52,6 @@ double sum_squares(const T* x, Index n) {
   return accumulate(x, n, [](auto v, auto total) HWY_ATTR { return hn::MulAdd(v, v, total); });
 }
 
-void adamw_f32(const AdamwStep<float>& s, const float* g, float* m, float* v, float* p, Index n) {
-  HWY_NAMESPACE::adamw(s, g, m, v, p, n);
-}
-void adamw_f64(const AdamwStep<double>& s, const double* g, double* m, double* v, double* p,
-               Index n) {
-  HWY_NAMESPACE::adamw(s, g, m, v, p, n);
-}
 void add_f32(const float* x, float* y, Index n) { HWY_NAMESPACE::add(x, y, n); }
 void add_f64(const double* x, double* y, Index n) { HWY_NAMESPACE::add(x, y, n); }
 void multiply_f32(const float* a, const float* b, float* y, Index n) {
@@ -111,16 +70,11 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace headwise::kernels {
-HEADWISE_EXPORT(adamw);
 HEADWISE_EXPORT(add);
 HEADWISE_EXPORT(multiply);
 HEADWISE_EXPORT(sum);
 HEADWISE_EXPORT(sum_squares);
 
-template <Real T>
-void adamw(const AdamwStep<T>& step, const T* g, T* m, T* v, T* p, Index n) {
-  HEADWISE_KERNEL(adamw, T)(step, g, m, v, p, n);
-}
 template <Real T>
 void add(const T* x, T* y, Index n) {
   HEADWISE_KERNEL(add, T)(x, y, n);
@@ -138,8 +92,6 @@ double sum_squares(const T* x, Index n) {
   return HEADWISE_KERNEL(sum_squares, T)(x, n);
 }
 
-template void adamw(const AdamwStep<float>&, const float*, float*, float*, float*, Index);
-template void adamw(const AdamwStep<double>&, const double*, double*, double*, double*, Index);
 template void add(const float*, float*, Index);
 template void add(const double*, double*, Index);
 template void multiply(const float*, const float*, float*, Index);

@@ -3,6 +3,7 @@
 #include "headwise/core/parallel.hpp"
 #include "headwise/ops/op_table.hpp"
 #include "headwise/ops/ops.hpp"
+#include "kernels/dropout.hpp"
 
 namespace headwise {
 namespace {
@@ -12,16 +13,11 @@ namespace {
 template <Real T>
 Tensor<T> drop(const Tensor<T>& x, double rate, const Rng& rng) {
   Tensor<T> y = Tensor<T>::uninitialized(x.shape());
-  const auto limit = static_cast<std::uint64_t>(rate * 0x1p32);
-  const T scale = static_cast<T>(1 / (1 - rate));
   const T* in = x.data();
   T* out = y.data();
   parallel_rows((x.size() + 3) / 4, 4, [&](Index begin, Index end) {
-    for (Index i = begin; i < end; ++i) {
-      const auto draws = rng.four(rng.position() / 4 + static_cast<std::uint64_t>(i));
-      for (Index j = 0; j < std::min<Index>(4, x.size() - 4 * i); ++j)
-        out[4 * i + j] = draws[static_cast<std::size_t>(j)] < limit ? T(0) : in[4 * i + j] * scale;
-    }
+    kernels::drop(rng, rng.position() / 4 + static_cast<std::uint64_t>(begin), rate, in + 4 * begin,
+                  out + 4 * begin, std::min(4 * end, x.size()) - 4 * begin);
   });
   return y;
 }

@@ -71,8 +71,14 @@ TEST_CASE("the report counts the elements of every input", "[gradcheck]") {
 
 TEST_CASE("wrong gradients fail at every scale", "[gradcheck]") {
   const std::vector<std::pair<std::string, Spoil>> planted = {
-      {"one per cent too large", [](auto& g) { for (Index i = 0; i < 9; ++i) g.data()[i] *= 1.01; }},
-      {"wrong sign", [](auto& g) { for (Index i = 0; i < 9; ++i) g.data()[i] *= -1; }},
+      {"one per cent too large",
+       [](auto& g) {
+         for (Index i = 0; i < 9; ++i) g.data()[i] *= 1.01;
+       }},
+      {"wrong sign",
+       [](auto& g) {
+         for (Index i = 0; i < 9; ++i) g.data()[i] *= -1;
+       }},
       {"missing", [](auto& g) { g = Tensor<double>::zeros(g.shape()); }},
       {"one element a part in a million off", [](auto& g) { g.data()[4] *= 1 + 1e-6; }},
       {"one element left out", [](auto& g) { g.data()[4] = 0; }},
@@ -165,7 +171,10 @@ TEST_CASE("a NaN on either side fails", "[gradcheck]") {
     CHECK(numeric.where == fmt::format("input 0, element {}", at));
     CHECK(std::isnan(numeric.numeric));
   }
-  CHECK(gradcheck(cube([&](auto& g) { g = Tensor<double>::full({3, 3}, nan); }), {kInput})
+  CHECK(gradcheck(cube([&](auto& g) {
+                    g = Tensor<double>::full({3, 3}, nan);
+                  }),
+                  {kInput})
             .verdict == Verdict::fail);
   CHECK(gradcheck([&](const Vars& v) { return mul<double>(v[0], Tensor<double>({}, {nan})); },
                   {kInput})
@@ -272,4 +281,13 @@ TEST_CASE("verdicts have names", "[gradcheck]") {
   CHECK(to_string(Verdict::pass) == "pass");
   CHECK(to_string(Verdict::fail) == "fail");
   CHECK(to_string(Verdict::inconclusive) == "inconclusive");
+}
+
+TEST_CASE("an analytic gradient of another shape than its value is an error",
+          "[gradcheck][errors]") {
+  Tensor<double> x = random_tensor<double>({3}, 3);
+  const auto square = [&] { return mul<double>(x, x).value(); };
+  REQUIRE_THROWS_AS(compare_gradients(square, {{"weight", &x, Tensor<double>::zeros({4})}}),
+                    ShapeError);
+  CHECK_THROWS_AS(compare_gradients(square, {{"weight", &x, {}}}), ShapeError);
 }

@@ -34,10 +34,10 @@ TEST_CASE("an abandoned tape leaves no memory behind", "[autograd][memory]") {
     Var<double> x = tape.leaf(Tensor<double>::zeros({100}));
     for (int i = 0; i < 3; ++i) x = x * x;
     if (round % 2 == 0) {
-      const Var<double> bad = record("mine", Tensor<double>::zeros({}), {x},
-                                     [](const Tensor<double>&, Grads<double>&) {
-                                       throw UsageError("a backward that gives up");
-                                     });
+      const Var<double> bad =
+          record("mine", Tensor<double>::zeros({}), {x}, [](const Tensor<double>&, Grads<double>&) {
+            throw UsageError("a backward that gives up");
+          });
       CHECK_THROWS_WITH(tape.backward(bad), "a backward that gives up");
     }
   }

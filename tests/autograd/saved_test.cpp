@@ -18,8 +18,7 @@ Var<double> sigmoid(const Var<double>& x) {
   return record("sigmoid", y, {x}, [y](const Tensor<double>& dy, Grads<double>& d) {
     if (!d.wants(0)) return;
     double* dx = d[0]->data();
-    for (Index i = 0; i < dy.size(); ++i)
-      dx[i] += dy.data()[i] * y.data()[i] * (1 - y.data()[i]);
+    for (Index i = 0; i < dy.size(); ++i) dx[i] += dy.data()[i] * y.data()[i] * (1 - y.data()[i]);
   });
 }
 
@@ -54,8 +53,7 @@ TEST_CASE("zeroing the input of an op keeps the true gradient", "[autograd]") {
   tape.backward(loss);
   const Tensor<double> s({3}, {0.7310585786, 0.8807970780, 0.9525741268});
   Tensor<double> expected = s;  // s + a s (1 - s)
-  for (Index i = 0; i < 3; ++i)
-    expected.data()[i] += static_cast<double>(i + 1) * kTrue.data()[i];
+  for (Index i = 0; i < 3; ++i) expected.data()[i] += static_cast<double>(i + 1) * kTrue.data()[i];
   CHECK(relative_gap(tape.grad(a), expected) < 1e-8);
 }
 

@@ -10,6 +10,7 @@ using namespace headwise::test;
 namespace {
 
 Tensor<double> scalar(double x) { return {{}, {x}}; }
+Var<double> constant(double x) { return scalar(x); }
 Param<double> param(double x) { return {.value = scalar(x), .grad = {}}; }
 
 /// x, recorded with a backward of the test's own.
@@ -26,7 +27,7 @@ TEST_CASE("the gradients of two tapes add up in a parameter", "[autograd]") {
   const Param<double> t = param(1);
   for (const double factor : {2.0, 3.0}) {
     Tape<double> tape;
-    tape.backward(tape.use(t) * scalar(factor));
+    tape.backward(tape.use(t) * constant(factor));
   }
   CHECK(t.grad.item() == 5);
 }
@@ -57,8 +58,7 @@ TEST_CASE("nothing can be recorded on a consumed tape", "[autograd][errors]") {
   Tape<double> tape;
   const Var<double> x = tape.use(t);
   tape.backward(x * x);
-  CHECK_THROWS_WITH(x * x,
-                    "record 'mul': this tape was consumed by its backward; take a new one");
+  CHECK_THROWS_WITH(x * x, "record 'mul': this tape was consumed by its backward; take a new one");
   CHECK_THROWS_WITH(tape.use(t),
                     "record 'param': this tape was consumed by its backward; take a new one");
   CHECK_THROWS_WITH(tape.leaf(scalar(1)),
@@ -76,7 +76,7 @@ TEST_CASE("backward refuses what is no scalar loss of its tape", "[autograd][err
   const char* const not_here =
       "backward: the result was not recorded on this tape, so nothing has a gradient "
       "(gradients are plain tensors: second derivatives are out of scope)";
-  CHECK_THROWS_WITH(tape.backward(Var<double>(scalar(1))), not_here);
+  CHECK_THROWS_WITH(tape.backward(constant(1)), not_here);
   CHECK_THROWS_WITH(tape.backward(other.leaf(scalar(1))), not_here);
 
   tape.backward(sum(x));  // none of the refusals has consumed it
@@ -93,7 +93,7 @@ TEST_CASE("a gradient is asked of a leaf of the tape, after backward", "[autogra
   CHECK(same_bits(tape.grad(unused), Tensor<double>::zeros({2})));
   const char* const no_leaf = "grad: this is not a leaf of this tape";
   CHECK_THROWS_WITH(tape.grad(y), no_leaf);
-  CHECK_THROWS_WITH(tape.grad(Var<double>(scalar(1))), no_leaf);
+  CHECK_THROWS_WITH(tape.grad(constant(1)), no_leaf);
   CHECK_THROWS_WITH(tape.grad(other.leaf(scalar(1))), no_leaf);
 }
 
@@ -130,34 +130,33 @@ TEST_CASE("inputs on two tapes are an error", "[autograd][errors]") {
 
 TEST_CASE("an op that would silently cut the graph cannot be recorded", "[autograd][errors]") {
   Tape<double> tape;
-  CHECK_THROWS_WITH(
-      recorded(tape.leaf(scalar(1)), nullptr),
-      "record 'mine': an input needs a gradient, but there is no backward");
-  CHECK_FALSE(recorded(Var<double>(scalar(1)), nullptr).tracked());
+  CHECK_THROWS_WITH(recorded(tape.leaf(scalar(1)), nullptr),
+                    "record 'mine': an input needs a gradient, but there is no backward");
+  CHECK_FALSE(recorded(constant(1), nullptr).tracked());
 }
 
 TEST_CASE("a variable used twice gets both contributions", "[autograd]") {
   Tape<double> tape;
   const Var<double> x = tape.leaf(Tensor<double>({2}, {3, -2}));
-  tape.backward(sum(x * x) + sum(x * scalar(5)));  // x^2 + 5 x
+  tape.backward(sum(x * x) + sum(x * constant(5)));  // x^2 + 5 x
   CHECK(same_bits(tape.grad(x), Tensor<double>({2}, {11, 1})));
 }
 
 TEST_CASE("a product and a plain addition may meet in one gradient", "[autograd]") {
   // linear() asks with into(), embedding and friends with operator[], add() with Grads::add.
-  const Tensor<double> w = random_tensor<double>({4, 4}, 1), g = random_tensor<double>({4}, 2);
+  const Var<double> w = random_tensor<double>({4, 4}, 1), g = random_tensor<double>({4}, 2);
   const auto run = [&](bool product_first) {
     Tape<double> tape;
     const Var<double> x = tape.leaf(random_tensor<double>({3, 4}, 3));
-    const Var<double> a = product_first ? x * g : linear<double>(x, w);
-    const Var<double> b = product_first ? linear<double>(x, w) : x * g;
+    const Var<double> a = product_first ? x * g : linear(x, w);
+    const Var<double> b = product_first ? linear(x, w) : x * g;
     tape.backward(sum(a) + sum(b));
     return tape.grad(x);
   };
   Tensor<double> expected = Tensor<double>::uninitialized({3, 4});
   for (Index i = 0; i < 12; ++i) {
-    double column = g.data()[i % 4];
-    for (Index o = 0; o < 4; ++o) column += w.data()[o * 4 + i % 4];
+    double column = g.value().data()[i % 4];
+    for (Index o = 0; o < 4; ++o) column += w.value().data()[o * 4 + i % 4];
     expected.data()[i] = column;
   }
   CHECK(relative_gap(run(true), expected) < 1e-14);
@@ -167,7 +166,7 @@ TEST_CASE("a product and a plain addition may meet in one gradient", "[autograd]
 TEST_CASE("a contribution of a wrong shape is an error that names it", "[autograd][errors]") {
   Tape<double> tape;
   const Var<double> x = tape.leaf(random_tensor<double>({2, 3}, 1));
-  const Var<double> y = recorded(x * scalar(2), [](const Tensor<double>&, Grads<double>& d) {
+  const Var<double> y = recorded(x * constant(2), [](const Tensor<double>&, Grads<double>& d) {
     d.add(0, Tensor<double>::zeros({3, 2}));
   });
   const Tensor<double> dy = Tensor<double>::zeros({2, 3});
@@ -175,10 +174,9 @@ TEST_CASE("a contribution of a wrong shape is an error that names it", "[autogra
                     "backward: gradient (3,2) of input 0 ('mul') must have its shape (2,3)");
 
   Tape<double> again;
-  const Var<double> z =
-      recorded(again.leaf(x.value()), [](const Tensor<double>&, Grads<double>& d) {
-        d.add(0, Tensor<double>::zeros({6}));
-      });
+  const Var<double> z = recorded(
+      again.leaf(x.value()),
+      [](const Tensor<double>&, Grads<double>& d) { d.add(0, Tensor<double>::zeros({6})); });
   CHECK_THROWS_AS(again.backward(z, dy), ShapeError);
 }
 
@@ -187,7 +185,7 @@ TEST_CASE("a contribution handed to two inputs stays two gradients", "[autograd]
   Tape<double> tape;
   const Var<double> a = tape.leaf(Tensor<double>({2}, {1, 2}));
   const Var<double> b = tape.leaf(Tensor<double>({2}, {3, 4}));
-  const Var<double> first = a * Tensor<double>({2}, {10, 20});
+  const Var<double> first = a * Var<double>(Tensor<double>({2}, {10, 20}));
   const Tensor<double> dy({2}, {1, 1});
   tape.backward((a + b) + first, dy);
   CHECK(same_bits(tape.grad(a), Tensor<double>({2}, {11, 21})));
@@ -214,7 +212,7 @@ TEST_CASE("a parameter's gradient outlives its tape and is its own", "[autograd]
     tape.backward(tape.use(p) + tape.use(q));
   }
   Tape<double> tape;
-  tape.backward(tape.use(p) * scalar(4));  // adds to p's, which once shared storage with q's
+  tape.backward(tape.use(p) * constant(4));  // adds to p's, which once shared storage with q's
   CHECK(p.grad.item() == 5);
   CHECK(q.grad.item() == 1);
 }
@@ -237,7 +235,7 @@ TEST_CASE("a tape tells the names of its records in order", "[autograd]") {
   CHECK(tape.op_names().empty());
   const Var<double> x = tape.leaf(Tensor<double>({2}, {1, 2}));
   const Var<double> y = x * tape.use(p);
-  mul(Var<double>(scalar(1)), Var<double>(scalar(2)));  // of constants: not recorded
+  mul(constant(1), constant(2));  // of constants: not recorded
   sum(y);
   CHECK(tape.op_names() == std::vector<std::string>{"leaf", "param", "mul", "sum"});
 }
@@ -254,7 +252,7 @@ TEST_CASE("backward may start at any result and passes over later records", "[au
   const Param<double> p = param(3);
   Tape<double> tape;
   const Var<double> x = tape.use(p), y = x * x;
-  mul(y, Var<double>(scalar(100)));  // recorded after y, but nothing asks for it
+  mul(y, constant(100));  // recorded after y, but nothing asks for it
   tape.backward(y);
   CHECK(p.grad.item() == 6);
 
@@ -266,19 +264,19 @@ TEST_CASE("backward may start at any result and passes over later records", "[au
 
 TEST_CASE("only wanted gradients are asked for", "[autograd]") {
   Tape<double> tape;
-  const Var<double> x = tape.leaf(scalar(3)), c = Tensor<double>(scalar(4));
-  const Var<double> y = record("mine", scalar(12), {x, c}, [](const Tensor<double>& dy,
-                                                              Grads<double>& d) {
-    CHECK(d.wants(0));
-    CHECK_FALSE(d.wants(1));
-    CHECK(d[1] == nullptr);
-    CHECK_FALSE(d.into(1));
-    d.add(1, Tensor<double>::zeros({7}));  // wanted by nobody, whatever it is
-    REQUIRE(d[0] != nullptr);
-    CHECK(d[0]->item() == 0);
-    d[0]->data()[0] += 4 * dy.item();
-    CHECK(d.into(0).beta == 1);
-  });
+  const Var<double> x = tape.leaf(scalar(3)), c = constant(4);
+  const Var<double> y =
+      record("mine", scalar(12), {x, c}, [](const Tensor<double>& dy, Grads<double>& d) {
+        CHECK(d.wants(0));
+        CHECK_FALSE(d.wants(1));
+        CHECK(d[1] == nullptr);
+        CHECK_FALSE(d.into(1));
+        d.add(1, Tensor<double>::zeros({7}));  // wanted by nobody, whatever it is
+        REQUIRE(d[0] != nullptr);
+        CHECK(d[0]->item() == 0);
+        d[0]->data()[0] += 4 * dy.item();
+        CHECK(d.into(0).beta == 1);
+      });
   tape.backward(y);
   CHECK(tape.grad(x).item() == 4);
 }

@@ -1,5 +1,7 @@
 #include "headwise/core/parallel.hpp"
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <stdexcept>
@@ -13,7 +15,7 @@
 #include "support/threads.hpp"
 
 using namespace headwise;
-using test::ThreadCount;
+using test::Threads;
 
 namespace {
 
@@ -58,7 +60,7 @@ bool two_at_once() {
 
 TEST_CASE("parallel_for covers every item once in blocks of its grain", "[core]") {
   for (const int team : {1, 2, 4}) {
-    const ThreadCount count(team);
+    const Threads count(team);
     for (const Index n : {0, 1, 2, 3, 7, 64, 65, 1000})
       for (const Index grain : {1, 2, 3, 64, 1000, 5000}) {
         CAPTURE(team, n, grain);
@@ -68,7 +70,7 @@ TEST_CASE("parallel_for covers every item once in blocks of its grain", "[core]"
 }
 
 TEST_CASE("parallel_rows covers every row in blocks that follow from their length", "[core]") {
-  const ThreadCount count(2);
+  const Threads count(2);
   for (const auto& [rows, n, block] : std::vector<std::array<Index, 3>>{
            {0, 5, 3276}, {10, 0, 16384}, {10, 100000, 1}, {5000, 4, 4096}, {1000, 100, 163}}) {
     CAPTURE(rows, n);
@@ -77,18 +79,18 @@ TEST_CASE("parallel_rows covers every row in blocks that follow from their lengt
       if (begin % block != 0 || end != std::min(rows, begin + block)) calls.front() += 100;
       for (Index i = begin; i < end; ++i) ++calls[static_cast<std::size_t>(i)];
     });
-    for (const auto& c : calls) REQUIRE(c == 1);
+    CHECK(std::all_of(calls.begin(), calls.end(), [](const auto& c) { return c == 1; }));
   }
 }
 
 TEST_CASE("two threads run two blocks at the same time", "[core]") {
-  const ThreadCount count(2);
+  const Threads count(2);
   CHECK(two_at_once());
 }
 
 TEST_CASE("a nested parallel_for runs inline over the same blocks", "[core]") {
   for (const int team : {1, 2, 4}) {
-    const ThreadCount count(team);
+    const Threads count(team);
     std::vector<Blocks> seen(8);
     std::atomic<int> elsewhere = 0;
     parallel_for(8, 1, [&](Index outer, Index) {
@@ -106,7 +108,7 @@ TEST_CASE("a nested parallel_for runs inline over the same blocks", "[core]") {
 
 TEST_CASE("the exception of the first block that throws comes back", "[core][errors]") {
   for (const int team : {1, 2, 4}) {
-    const ThreadCount count(team);
+    const Threads count(team);
     CAPTURE(team);
     for (int round = 0; round < 10; ++round)
       CHECK_THROWS_WITH(parallel_for(12, 1,
@@ -119,12 +121,12 @@ TEST_CASE("the exception of the first block that throws comes back", "[core][err
                                      }),
                         "block 3");
   }
-  const ThreadCount count(2);
+  const Threads count(2);
   CHECK(two_at_once());  // as good as before
 }
 
 TEST_CASE("an exception inside a nested parallel_for reaches the caller", "[core][errors]") {
-  const ThreadCount count(2);
+  const Threads count(2);
   CHECK_THROWS_AS(parallel_for(4, 1,
                                [](Index i, Index) {
                                  parallel_for(4, 1, [i](Index j, Index) {
@@ -136,7 +138,7 @@ TEST_CASE("an exception inside a nested parallel_for reaches the caller", "[core
 }
 
 TEST_CASE("parallel_for works from threads of the host", "[core]") {
-  const ThreadCount count(2);
+  const Threads count(2);
   std::vector<Blocks> seen(3);
   std::vector<char> met(3);
   std::vector<std::thread> hosts;
@@ -154,7 +156,7 @@ TEST_CASE("parallel_for works from threads of the host", "[core]") {
 
 TEST_CASE("partial sums in block order are the same bits for any number of threads", "[core]") {
   const auto sum = [](int team) {
-    const ThreadCount count(team);
+    const Threads count(team);
     std::vector<float> partial(100);
     parallel_for(10000, 100, [&](Index begin, Index end) {
       float s = 0;
@@ -170,7 +172,7 @@ TEST_CASE("partial sums in block order are the same bits for any number of threa
 }
 
 TEST_CASE("the number of threads is from 1 to 1024", "[core][errors]") {
-  const ThreadCount count(3);
+  const Threads count(3);
   CHECK(threads() == 3);
   CHECK_THROWS_WITH(set_threads(0), "threads: 0 is not from 1 to 1024");
   CHECK_THROWS_WITH(set_threads(-2), "threads: -2 is not from 1 to 1024");

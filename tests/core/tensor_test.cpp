@@ -1,5 +1,6 @@
 #include "headwise/core/tensor.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -93,7 +94,8 @@ TEMPLATE_TEST_CASE("uninitialized elements are NaN while poisoned", "[core]", fl
   // Twice: the second may be a buffer that held the numbers of the first.
   for (int round = 0; round < 2; ++round) {
     auto x = Tensor<TestType>::uninitialized({257, 100});
-    for (const TestType v : std::as_const(x).values()) REQUIRE(std::isnan(v));
+    const auto values = std::as_const(x).values();
+    CHECK(std::all_of(values.begin(), values.end(), [](TestType v) { return std::isnan(v); }));
     std::fill_n(x.data(), x.size(), TestType(1));
   }
 }

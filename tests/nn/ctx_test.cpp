@@ -34,7 +34,8 @@ TEST_CASE("a tap shows its activation only to a probe that wants it", "[nn]") {
 }
 
 TEST_CASE("a parameter is recorded with a tape and constant without one", "[nn]") {
-  Param<float> p{Tensor<float>({2}, {1, 2})};
+  Param<float> p;
+  p.value = Tensor<float>({2}, {1, 2});
   Tape<float> tape;
   CHECK(Ctx<float>{.tape = &tape}.use(p).tracked());
   CHECK_FALSE(Ctx<float>{}.use(p).tracked());

@@ -19,7 +19,8 @@ Block<float> block(const BlockConfig& config) {
 
 Names names_in(Block<float> b, const std::string& prefix = "") {
   Names names;
-  for_each_param(b, [&](const std::string& name, Param<float>&) { names.push_back(name); }, prefix);
+  for_each_param(
+      b, [&](const std::string& name, Param<float>&) { names.push_back(name); }, prefix);
   return names;
 }
 
@@ -27,10 +28,10 @@ Names names_in(Block<float> b, const std::string& prefix = "") {
 
 TEST_CASE("a block names its parameters in the order of its visit", "[nn]") {
   CHECK(names_in(block({.width = 4, .heads = 2})) ==
-        Names{"ln1.weight",      "ln1.bias",      "attn.w_q.weight", "attn.w_q.bias",
-              "attn.w_k.weight", "attn.w_k.bias", "attn.w_v.weight", "attn.w_v.bias",
-              "attn.w_o.weight", "attn.w_o.bias", "ln2.weight",      "ln2.bias",
-              "mlp.up.weight",   "mlp.up.bias",   "mlp.down.weight", "mlp.down.bias"});
+        Names{"ln1.weight", "ln1.bias", "attn.w_q.weight", "attn.w_q.bias", "attn.w_k.weight",
+              "attn.w_k.bias", "attn.w_v.weight", "attn.w_v.bias", "attn.w_o.weight",
+              "attn.w_o.bias", "ln2.weight", "ln2.bias", "mlp.up.weight", "mlp.up.bias",
+              "mlp.down.weight", "mlp.down.bias"});
 }
 
 TEST_CASE("absent members are passed over", "[nn]") {

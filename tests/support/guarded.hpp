@@ -1,9 +1,11 @@
 // Rows for kernels: somewhere in aligned memory, between numbers nobody may read or write.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <limits>
 #include <type_traits>
@@ -45,10 +47,11 @@ class Guarded {
   T operator[](Index i) const { return data()[i]; }
 
   /// Standard normal numbers times `scale` plus `mean`.
-  Guarded& fill(Rng& rng, double scale = 1, double mean = 0) {
+  void fill(Rng& rng, double scale = 1, double mean = 0) {
     for (std::size_t i = 0; i < n_; ++i) data()[i] = static_cast<T>(scale * rng.normal() + mean);
-    return *this;
   }
+  void fill(T value) { std::fill_n(data(), n_, value); }
+  void copy(const Guarded& other) { std::copy_n(other.data(), n_, data()); }
 
   /// Whether everything around the row is as it was.
   [[nodiscard]] bool intact() const {
@@ -78,7 +81,8 @@ class Guarded {
     const T* const end = memory_.data() + memory_.size();
     if (up) {
       __asan_poison_memory_region(memory_.data(), begin_ * sizeof(T));
-      __asan_poison_memory_region(row + n_, static_cast<std::size_t>(end - row - size()) * sizeof(T));
+      __asan_poison_memory_region(row + n_,
+                                  static_cast<std::size_t>(end - row - size()) * sizeof(T));
     } else {
       __asan_unpoison_memory_region(memory_.data(), memory_.size() * sizeof(T));
     }
@@ -89,26 +93,46 @@ class Guarded {
   std::vector<T> memory_;
 };
 
-/// Calls f(n, offset) for rows of 1 to 67 elements, which is every remainder of every kind of vector
-/// after up to four whole ones (and sixteen of the shortest), from each start in a line of memory.
+/// Calls f(n, offset) for rows of 1 to 67 elements, which is every remainder of every kind of
+/// vector after up to four whole ones (and sixteen of the shortest), from each start in a line of
+/// memory.
 template <class F>
 void for_each_row(F f) {
   for (Index n = 1; n <= 67; ++n)
     for (Index offset = 0; offset < 16; ++offset) f(n, offset);
 }
 
-/// max |a - b| / scale; infinite when one of them is not a number. scale 0: max |b|.
-template <class A, class B>
-double gap(const A& a, const std::vector<B>& b, double scale = 0) {
-  const double largest = scale;
+/// max |a - b| / scale, where scale 0 stands for max |b|; infinite when a value is not a number.
+template <Real T>
+double gap(const Guarded<T>& a, const std::vector<double>& b, double scale = 0) {
+  if (scale == 0)
+    for (const double y : b) scale = std::max(scale, std::fabs(y));
   double worst = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) {
-    const double x = static_cast<double>(a[static_cast<Index>(i)]), y = static_cast<double>(b[i]);
-    if (std::isnan(x) || std::isnan(y)) return std::numeric_limits<double>::infinity();
-    worst = std::max(worst, std::fabs(x - y));
-    if (largest == 0) scale = std::max(scale, std::fabs(y));
+  for (Index i = 0; i < a.size(); ++i) {
+    const double away = std::fabs(static_cast<double>(a[i]) - b[static_cast<std::size_t>(i)]);
+    if (std::isnan(away)) return std::numeric_limits<double>::infinity();
+    worst = std::max(worst, away);
   }
   return worst == 0 ? 0 : worst / scale;
 }
+
+/// Whether two rows are the same to the bit.
+template <Real T>
+bool same_bits(const Guarded<T>& a, const Guarded<T>& b) {
+  return a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * sizeof(T)) == 0;
+}
+
+/// Whether f(i) holds for every element.
+template <Real T, class F>
+bool all_of(const Guarded<T>& x, F f) {
+  for (Index i = 0; i < x.size(); ++i)
+    if (!f(i)) return false;
+  return true;
+}
+
+/// Rounding errors of T, for tolerances.
+template <Real T>
+constexpr double kEps = static_cast<double>(std::numeric_limits<T>::epsilon());
 
 }  // namespace headwise::test

@@ -20,8 +20,8 @@ inline Ids random_ids(const Shape& shape, Index vocab, std::uint64_t seed) {
   return {shape, std::move(values)};
 }
 
-/// Adds normal noise to every parameter, so that no bias is 0 and no gain is 1: a mistake in what is
-/// done with them would not show there.
+/// Adds normal noise to every parameter, so that no bias is 0 and no gain is 1: a mistake in what
+/// is done with them would not show there.
 template <class M>
 void roughen(M& module, double std, std::uint64_t seed) {
   Rng rng(seed);

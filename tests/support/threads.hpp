@@ -1,20 +1,22 @@
-// A thread count that holds for a scope.
+// A number of threads for the length of a test.
 #pragma once
 
 #include "headwise/core/parallel.hpp"
 
 namespace headwise::test {
 
-/// Sets the number of threads; the number before comes back at the end of the scope.
-class ThreadCount {
+/// Sets the number of threads, and puts it back. Many tiny products are fastest with one: beside
+/// other busy processes a parallel region waits for its threads a thousand times longer than it
+/// works.
+class Threads {
  public:
-  explicit ThreadCount(int n) { set_threads(n); }
-  ~ThreadCount() { set_threads(before_); }
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
+  explicit Threads(int n) : before_(threads()) { set_threads(n); }
+  ~Threads() { set_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
 
  private:
-  int before_ = threads();
+  int before_;
 };
 
 }  // namespace headwise::test

@@ -39,7 +39,7 @@ class Products {
   std::vector<const T*> results_;  // of the products waiting
 };
 
-/// Name, version, kernel and threading of the BLAS in use, e.g. "OpenBLAS 0.3.21 ... (pthread)".
+/// The BLAS in use, e.g. "OpenBLAS 0.3.21 (pthread), kernel Haswell".
 std::string blas_description();
 
 }  // namespace headwise

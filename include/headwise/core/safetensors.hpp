@@ -23,6 +23,7 @@ class TensorFile {
   /// Throws DataError naming the file, the tensor and the rule when it is not what it says.
   explicit TensorFile(const std::string& path);
 
+  [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const std::map<std::string, Entry>& entries() const { return entries_; }
   [[nodiscard]] const std::map<std::string, std::string>& metadata() const { return metadata_; }
   [[nodiscard]] bool has(const std::string& name) const { return entries_.contains(name); }

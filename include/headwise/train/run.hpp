@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "headwise/train/trainer.hpp"
+#include "headwise/train/weights.hpp"
 
 namespace headwise {
 

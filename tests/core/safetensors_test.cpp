@@ -1,0 +1,412 @@
+#include "headwise/core/safetensors.hpp"
+
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <locale>
+
+#include "support/bytes.hpp"
+#include "support/catch.hpp"
+#include "support/child.hpp"
+#include "support/files.hpp"
+#include "support/process.hpp"
+#include "support/tensors.hpp"
+
+using namespace headwise;
+using test::mentions;
+
+namespace {
+
+std::string length_prefix(std::uint64_t length) {
+  std::string bytes(sizeof length, '\0');
+  std::memcpy(bytes.data(), &length, sizeof length);
+  return bytes;
+}
+
+/// A whole file from its header and its data.
+std::string file_of(const std::string& header, const std::string& data) {
+  return length_prefix(header.size()) + header + data;
+}
+
+/// One entry of a header; dtype, shape and offsets as they stand in JSON.
+std::string entry(const std::string& name, const std::string& dtype, const std::string& shape,
+                  const std::string& offsets) {
+  return fmt::format(R"("{}":{{"dtype":{},"shape":{},"data_offsets":{}}})", name, dtype, shape,
+                     offsets);
+}
+
+/// A header of these entries.
+std::string header_of(std::initializer_list<std::string> entries) {
+  return fmt::format("{{{}}}", fmt::join(entries, ","));
+}
+
+template <class T>
+std::string bytes_of(std::initializer_list<T> values) {
+  return {reinterpret_cast<const char*>(values.begin()), values.size() * sizeof(T)};
+}
+
+/// A folder with one file, and what opening it says.
+struct Crafted {
+  explicit Crafted(const std::string& bytes) : path(folder / "crafted.safetensors") {
+    test::write_bytes(path, bytes);
+  }
+  std::string error() const {
+    return test::message_of<DataError>([&] { TensorFile file(path); });
+  }
+  TensorFile open() const { return TensorFile(path); }
+
+  test::TemporaryFolder folder;
+  std::string path;
+};
+
+/// What a file of one tensor 'a' with 8 bytes of data says.
+std::string error_of_entry(const std::string& dtype, const std::string& shape,
+                           const std::string& offsets) {
+  const Crafted file(file_of(header_of({entry("a", dtype, shape, offsets)}), std::string(8, '\0')));
+  return file.error();
+}
+
+}  // namespace
+
+TEST_CASE("tensors and metadata come back as they were saved", "[core]") {
+  const test::TemporaryFolder folder;
+  const auto a = test::random_tensor<float>({3, 5}, 1);
+  const auto b = test::random_tensor<double>({2, 1, 7}, 2);
+  const Tensor<double> odd({4}, {-0.0, 5e-324, std::numeric_limits<double>::infinity(),
+                                 std::numeric_limits<double>::quiet_NaN()});
+  TensorFileWriter writer;
+  writer.add("w.weight", a);
+  writer.add("w.bias", b);
+  writer.add("odd", odd);
+  writer.add("scalar", Tensor<float>({}, {2.5F}));
+  writer.add("nothing", Tensor<float>::zeros({0, 3}));
+  writer.metadata("text", "quote \" backslash \\ line\n and \xc3\xbc");
+  writer.metadata("empty", "");
+  writer.save(folder / "x");
+
+  const TensorFile file(folder / "x");
+  CHECK(file.entries().size() == 5);
+  CHECK(test::same_bits(file.tensor<float>("w.weight"), a));
+  CHECK(test::same_bits(file.tensor<double>("w.bias"), b));
+  CHECK(test::same_bits(file.tensor<double>("odd"), odd));
+  CHECK(file.tensor<float>("scalar").shape() == Shape{});
+  CHECK(file.tensor<float>("scalar").item() == 2.5F);
+  CHECK(file.tensor<float>("nothing").shape() == Shape{0, 3});
+  CHECK(file.metadata().size() == 2);
+  CHECK(file.metadata().at("text") == "quote \" backslash \\ line\n and \xc3\xbc");
+  CHECK(file.metadata().at("empty").empty());
+  CHECK(file.has("odd"));
+  CHECK_FALSE(file.has("text"));
+}
+
+TEST_CASE("a file without tensors opens", "[core]") {
+  const test::TemporaryFolder folder;
+  TensorFileWriter().save(folder / "x");
+  CHECK(TensorFile(folder / "x").entries().empty());
+  CHECK(Crafted(file_of("{}", "")).open().entries().empty());
+}
+
+TEST_CASE("a writer keeps what a tensor held when it was added", "[core]") {
+  const test::TemporaryFolder folder;
+  TensorFileWriter writer;
+  {
+    Tensor<float> x({2}, {1, 2});
+    writer.add("x", x);
+    x.data()[0] = 9;
+  }
+  writer.save(folder / "x");
+  CHECK(test::same_bits(TensorFile(folder / "x").tensor<float>("x"), Tensor<float>({2}, {1, 2})));
+}
+
+TEST_CASE("the same content gives the same bytes", "[core]") {
+  const test::TemporaryFolder folder;
+  const auto x = test::random_tensor<float>({1000, 3}, 1);
+  const Tensor<double> y({1}, {0.1});
+  TensorFileWriter one, other;
+  one.add("x", x);
+  one.add("y", y);
+  one.metadata("a", "1");
+  one.metadata("b", "2");
+  other.metadata("b", "2");
+  other.add("y", y);
+  other.metadata("a", "0");
+  other.metadata("a", "1");
+  other.add("x", x);
+  one.save(folder / "one");
+  other.save(folder / "other");
+  CHECK(test::read_bytes(folder / "one") == test::read_bytes(folder / "other"));
+
+  struct Grouped : std::numpunct<char> {  // 12,000 bytes, as a host program may write them
+    std::string do_grouping() const override { return "\3"; }
+  };
+  const std::locale before = std::locale::global(std::locale(std::locale(), new Grouped));
+  one.save(folder / "grouped");
+  std::locale::global(before);
+  CHECK(test::read_bytes(folder / "one") == test::read_bytes(folder / "grouped"));
+}
+
+TEST_CASE("a file is laid out as the format says", "[core]") {
+  const test::TemporaryFolder folder;
+  TensorFileWriter writer;
+  writer.add("b", Tensor<float>({2}, {1, 2}));
+  writer.add("a", Tensor<double>({1, 1}, {3}));
+  writer.metadata("k", "v");
+  writer.save(folder / "x");
+
+  const std::string header = R"({"__metadata__":{"k":"v"},)"
+                             R"("a":{"data_offsets":[0,8],"dtype":"F64","shape":[1,1]},)"
+                             R"("b":{"data_offsets":[8,16],"dtype":"F32","shape":[2]}})";
+  // Names in their order, and blanks up to a multiple of eight, so that the data is aligned.
+  const std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');
+  CHECK(test::read_bytes(folder / "x") ==
+        file_of(padded, bytes_of({3.0}) + bytes_of({1.0F, 2.0F})));
+}
+
+TEST_CASE("what another writer wrote opens", "[core]") {
+  const TensorFile file(HEADWISE_GOLDEN "/multihead.safetensors");
+  CHECK(file.metadata().at("heads") == "4");
+  CHECK(file.entries().at("x").dtype == "F64");
+  CHECK(file.tensor<double>("x").shape() == Shape{2, 7, 16});
+  // A pattern is a pattern only when every byte is where it belongs: rows sum to one, and no query
+  // looks ahead.
+  const auto pattern = file.tensor<double>("pattern");
+  REQUIRE(pattern.shape() == Shape{2, 4, 7, 7});
+  for (Index row = 0; row < pattern.shape().rows(); ++row) {
+    double sum = 0;
+    for (Index s = 0; s < 7; ++s) {
+      const double p = pattern.data()[row * 7 + s];
+      if (s > row % 7) CHECK(p == 0);
+      sum += p;
+    }
+    CHECK(sum == Approx(1).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("whole numbers come back as ids", "[core]") {
+  const auto ids = [](std::initializer_list<std::int64_t> values) {
+    return Crafted(
+        file_of(header_of({entry("a", R"("I64")", "[3,1]", "[0,24]")}), bytes_of(values)));
+  };
+  const Ids good = ids({5, -100, 2147483647}).open().ids("a");
+  CHECK(good.shape == Shape{3, 1});
+  CHECK(good.values == std::vector<Id>{5, kIgnore, 2147483647});
+
+  const Crafted bad = ids({5, 2147483648, 0});
+  CHECK_THROWS_WITH(bad.open().ids("a"), bad.path + ": tensor 'a': 2147483648 is no id");
+}
+
+TEST_CASE("a tensor that is not there or of another type is named", "[core][errors]") {
+  const test::TemporaryFolder folder;
+  TensorFileWriter writer;
+  writer.add("w", Tensor<float>({1}, {1}));
+  const std::string path = folder / "x";
+  writer.save(path);
+  const TensorFile file(path);
+  CHECK_THROWS_WITH(file.tensor<float>("v"), path + ": has no tensor 'v'");
+  CHECK_THROWS_WITH(file.tensor<double>("w"), path + ": tensor 'w' is F32, not F64");
+  CHECK_THROWS_WITH(file.ids("w"), path + ": tensor 'w' is F32, not I64");
+  CHECK_THROWS_AS(file.ids("v"), DataError);
+}
+
+TEST_CASE("a writer refuses a name twice", "[core][errors]") {
+  TensorFileWriter writer;
+  writer.add("w", Tensor<float>({1}, {1}));
+  CHECK_THROWS_WITH(writer.add("w", Tensor<double>({1}, {1})), "tensor file: 'w' is added twice");
+}
+
+TEST_CASE("a writer refuses what no reader would take", "[core][errors]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "x";
+  const auto save = [&](auto change) {
+    TensorFileWriter writer;
+    change(writer);
+    writer.save(path);
+  };
+  const Tensor<float> one({1}, {1});
+  CHECK_THROWS_AS(save([](auto& w) { w.add("w", Tensor<float>()); }), Error);
+  CHECK_THROWS_AS(save([&](auto& w) { w.add("__metadata__", one); }), Error);
+  CHECK_THROWS_AS(save([&](auto& w) { w.add("\xff", one); }), Error);
+  CHECK_THROWS_AS(save([](auto& w) { w.metadata("vocabulary", "\xc3("); }), Error);
+}
+
+// ---- Files that are not what they say. One number wrong in each. ----
+
+TEST_CASE("a size that does not fit the file or the shape is refused", "[core][errors]") {
+  const std::string f32 = R"("F32")";
+  CHECK(error_of_entry(f32, "[2]", "[0,8]") == "nothing was thrown");
+  CHECK(mentions(error_of_entry(f32, "[1000,1000]", "[0,4]"),
+                 {"tensor 'a': shape (1000,1000) of F32 does not fill offsets [0, 4]"}));
+  CHECK(mentions(error_of_entry(f32, "[3]", "[0,8]"), {"tensor 'a': shape (3) of F32"}));
+  CHECK(mentions(error_of_entry(f32, "[2]", "[0,7]"), {"tensor 'a': shape (2) of F32"}));
+  CHECK(mentions(error_of_entry(f32, "[2]", "[0,16]"),
+                 {"tensor 'a': offsets [0, 16] do not lie in the 8 bytes of data"}));
+  CHECK(mentions(error_of_entry(f32, "[2]", "[8,0]"),
+                 {"tensor 'a': offsets [8, 0] do not lie in the 8 bytes of data"}));
+  for (const char* offsets :
+       {"[-4,4]", "[0,8,16]", "[0]", "[]", "[0,8.0]", R"(["0","8"])", "8", "null", "[0,1e1]"})
+    CHECK(mentions(error_of_entry(f32, "[2]", offsets),
+                   {"tensor 'a': data_offsets ", " is not [begin, end]"}));
+}
+
+TEST_CASE("a shape that is no shape is refused", "[core][errors]") {
+  for (const char* shape : {R"("2")", "2", "[-2]", "[2.0]", R"(["2"])", "[[2]]", "null", "{}",
+                            "[true]", "[18446744073709551615]", "[9223372036854775808]"})
+    CHECK(mentions(error_of_entry(R"("F32")", shape, "[0,8]"),
+                   {"tensor 'a': shape ", " is not a list of sizes"}));
+  // Products that come round to 2 in 64 bits are still too many.
+  CHECK(mentions(error_of_entry(R"("F32")", "[4611686018427387904,4,2]", "[0,8]"),
+                 {"tensor 'a': ", "has too many elements"}));
+  CHECK(mentions(error_of_entry(R"("F64")", "[2305843009213693953]", "[0,8]"), {"tensor 'a': "}));
+  CHECK(mentions(error_of_entry(R"("F32")", "[1,1,1,1,1,1,2]", "[0,8]"),
+                 {"tensor 'a': ", "rank 7 is more than 6"}));
+}
+
+TEST_CASE("a type the format does not have is refused", "[core][errors]") {
+  CHECK(mentions(error_of_entry(R"("F33")", "[2]", "[0,8]"), {"tensor 'a': unknown dtype 'F33'"}));
+  CHECK(mentions(error_of_entry("32", "[2]", "[0,8]"), {"tensor 'a': dtype is not a string"}));
+  // A type that is known but not read has the same checks.
+  CHECK(error_of_entry(R"("BF16")", "[4]", "[0,8]") == "nothing was thrown");
+  CHECK(mentions(error_of_entry(R"("BF16")", "[2]", "[0,8]"), {"tensor 'a': shape (2) of BF16"}));
+}
+
+TEST_CASE("an entry without all of its members is refused", "[core][errors]") {
+  const std::string data(8, '\0');
+  for (const char* body :
+       {"{}", "1", "[]", "null", R"({"dtype":"F32","shape":[2]})",
+        R"({"dtype":"F32","data_offsets":[0,8]})", R"({"shape":[2],"data_offsets":[0,8]})"}) {
+    const Crafted file(file_of(fmt::format(R"({{"a":{}}})", body), data));
+    CHECK(file.error() == file.path + ": tensor 'a': needs dtype, shape and data_offsets");
+  }
+}
+
+TEST_CASE("overlaps and holes are refused", "[core][errors]") {
+  const auto error = [](const std::string& a, const std::string& b, std::size_t bytes) {
+    const std::string f32 = R"("F32")";
+    const std::string first = entry("a", f32, "[2]", a);
+    const std::string header =
+        b.empty() ? header_of({first}) : header_of({first, entry("b", f32, "[2]", b)});
+    const Crafted file(file_of(header, std::string(bytes, '\0')));
+    return file.error();
+  };
+  CHECK(error("[0,8]", "[8,16]", 16) == "nothing was thrown");
+  CHECK(error("[8,16]", "[0,8]", 16) == "nothing was thrown");  // listed in another order
+  CHECK(mentions(error("[0,8]", "[0,8]", 8), {"tensor 'b': begins at byte 0, overlapping"}));
+  CHECK(mentions(error("[0,8]", "[4,12]", 12), {"tensor 'b': begins at byte 4, overlapping"}));
+  CHECK(mentions(error("[4,12]", "[0,8]", 12), {"tensor 'a': begins at byte 4, overlapping"}));
+  CHECK(mentions(error("[8,16]", "", 16), {"tensor 'a': begins at byte 8, leaving a hole"}));
+  CHECK(mentions(error("[0,8]", "[12,20]", 20), {"tensor 'b': begins at byte 12, leaving a hole"}));
+  CHECK(mentions(error("[0,8]", "", 16), {"16 bytes of data, but the tensors end at 8"}));
+  CHECK(
+      mentions(Crafted(file_of("{}", "x")).error(), {"1 bytes of data, but the tensors end at 0"}));
+}
+
+TEST_CASE("tensors without elements lie between others or nowhere", "[core][errors]") {
+  const std::string f32 = R"("F32")";
+  const auto file = [&](const std::string& offsets) {
+    return Crafted(
+        file_of(header_of({entry("a", f32, "[1]", "[0,4]"), entry("none", f32, "[0]", offsets),
+                           entry("z", f32, "[1]", "[4,8]")}),
+                std::string(8, '\0')));
+  };
+  for (const char* offsets : {"[0,0]", "[4,4]", "[8,8]"})
+    CHECK(file(offsets).open().tensor<float>("none").size() == 0);
+  CHECK(mentions(file("[2,2]").error(), {"tensor 'none': begins at byte 2, overlapping"}));
+}
+
+TEST_CASE("a header length that cannot be is refused without taking memory", "[core][errors]") {
+  const std::int64_t before = test::peak_resident_bytes();
+  const std::string good = header_of({entry("a", R"("F32")", "[2]", "[0,8]")});
+  const std::string rest = good + std::string(8, '\0');
+  const std::uint64_t whole = 8 + rest.size();
+  for (const std::uint64_t length :
+       {~std::uint64_t{0}, ~std::uint64_t{0} - 7, std::uint64_t{1} << 63, std::uint64_t{1} << 40,
+        whole, whole - 7, std::uint64_t{1}, std::uint64_t{0}}) {
+    const Crafted file(length_prefix(length) + rest);
+    CHECK(file.error() ==
+          fmt::format("{}: not a safetensors file: its first 8 bytes give a header of {} bytes, "
+                      "the file has {}",
+                      file.path, length, whole));
+  }
+  CHECK(mentions(Crafted("abc").error(), {"not a safetensors file: only 3 bytes"}));
+  CHECK(mentions(Crafted("").error(), {"not a safetensors file: only 0 bytes"}));
+  CHECK(mentions(Crafted(std::string(8, '\0')).error(), {"not a safetensors file"}));
+  if (!test::kSanitized) CHECK(test::peak_resident_bytes() - before < 50 << 20);
+}
+
+TEST_CASE("a header cut short or too long by a byte is refused", "[core][errors]") {
+  const std::string header = header_of({entry("a", R"("F32")", "[2]", "[0,8]")});
+  const std::string rest = header + std::string(8, '\0');
+  CHECK(mentions(Crafted(length_prefix(header.size() - 1) + rest).error(),
+                 {"not a safetensors file: the header is not JSON"}));
+  const std::string file = file_of(header, std::string(8, '\0'));
+  for (std::size_t n = 0; n < file.size(); ++n) {
+    CAPTURE(n);
+    CHECK(Crafted(file.substr(0, n)).error() != "nothing was thrown");
+  }
+}
+
+TEST_CASE("a file of another kind is told so", "[core][errors]") {
+  const std::string zip = std::string("PK\x03\x04\0\0\x08\x08\0\0", 10) + std::string(500, 'x');
+  CHECK(mentions(Crafted(zip).error(), {"not a safetensors file: its first 8 bytes"}));
+  for (const char* header : {"[1,2]", " {}", "\"text\"", "12", "null"})
+    CHECK(mentions(Crafted(file_of(header, "")).error(),
+                   {"not a safetensors file: the header does not start with '{'"}));
+  for (const char* header : {"{ ", "{a}", "{}x", "{\"\xff\":1}", "{'a':1}", "{} {}"})
+    CHECK(mentions(Crafted(file_of(header, "")).error(),
+                   {"not a safetensors file: the header is not JSON"}));
+}
+
+TEST_CASE("nothing may stand in a header after its end", "[core][errors]") {
+  const std::string zero(1, '\0');  // where a parser may take a text to end
+  for (const std::string& rest : {zero, zero + "x", zero + "{}", std::string("\n x")})
+    CHECK(mentions(Crafted(file_of("{}" + rest, "")).error(), {"the header is not JSON"}));
+  CHECK(Crafted(file_of("{} \n  ", "")).error() == "nothing was thrown");
+}
+
+TEST_CASE("deeply nested brackets are refused", "[core][errors]") {
+  // Whoever walks them by recursion overflows the stack, so each file is opened by a child.
+  constexpr std::size_t kDeep = 100000;
+  const std::string open(kDeep, '['), close(kDeep, ']'), f32 = R"("F32")";
+  for (const std::string& header : {
+           fmt::format(R"({{"a":{})", open),
+           fmt::format(R"({{"a":{}{}}})", open, close),
+           fmt::format(R"({{"__metadata__":{{"k":{}{}}}}})", open, close),
+           header_of({entry("a", open + close, "[2]", "[0,8]")}),
+           header_of({entry("a", f32, open + close, "[0,8]")}),
+           header_of({entry("a", f32, "[2]", open + close)}),
+       }) {
+    CAPTURE(header.substr(0, 40));
+    const Crafted file(file_of(header, std::string(8, '\0')));
+    CHECK(test::throws_in_child<DataError>([&] { TensorFile opened(file.path); }));
+  }
+}
+
+TEST_CASE("a name that stands twice is refused", "[core][errors]") {
+  const std::string f32 = R"("F32")", data(8, '\0');
+  const std::string one = entry("a", f32, "[2]", "[0,8]");
+  const Crafted file(file_of(header_of({one, entry("a", f32, "[1,2]", "[0,8]")}), data));
+  CHECK(file.error() == file.path + ": tensor 'a' stands twice in the header");
+  // Written in another way, still the same name.
+  const std::string escaped = header_of({one, entry("\\u0061", f32, "[2]", "[0,8]")});
+  CHECK(mentions(Crafted(file_of(escaped, data)).error(), {"'a' stands twice"}));
+  CHECK(mentions(Crafted(file_of(R"({"__metadata__":{},"__metadata__":{"x":"y"}})", "")).error(),
+                 {"'__metadata__' stands twice"}));
+}
+
+TEST_CASE("metadata that is no map of texts is refused", "[core][errors]") {
+  const auto error = [](const char* metadata) {
+    return Crafted(file_of(fmt::format(R"({{"__metadata__":{}}})", metadata), "")).error();
+  };
+  CHECK(error(R"({"k":"v"})") == "nothing was thrown");
+  CHECK(mentions(error("[]"), {"__metadata__ is not an object"}));
+  CHECK(mentions(error("null"), {"__metadata__ is not an object"}));
+  CHECK(mentions(error(R"({"k":1})"), {"metadata 'k' is not a string"}));
+  CHECK(mentions(error(R"({"k":{}})"), {"metadata 'k' is not a string"}));
+}
+
+TEST_CASE("a file that is not there is told so", "[core][errors]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "none.safetensors";
+  CHECK_THROWS_WITH(TensorFile(path), path + ": no such file");
+  CHECK_THROWS_WITH(TensorFile(folder.path()), folder.path() + ": is a folder, not a file");
+}

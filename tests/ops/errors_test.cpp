@@ -1,0 +1,110 @@
+// What a user reads when shapes do not fit.
+#include "headwise/ops/ops.hpp"
+#include "support/catch.hpp"
+#include "support/child.hpp"
+#include "support/tensors.hpp"
+
+using namespace headwise;
+using namespace headwise::test;
+
+namespace {
+
+Var<float> of(const Shape& shape) { return Tensor<float>::zeros(shape); }
+
+}  // namespace
+
+TEST_CASE("linear names every shape when they do not fit", "[ops][errors]") {
+  CHECK_THROWS_WITH(
+      linear(of({2, 3}), of({5, 4}), of({5})),
+      "linear: input (2,3), weight (5,4) and bias (5) do not fit (..., C), (O,C), (O)");
+  CHECK_THROWS_WITH(
+      linear(of({2, 4}), of({5, 4}), of({4})),
+      "linear: input (2,4), weight (5,4) and bias (4) do not fit (..., C), (O,C), (O)");
+  CHECK_THROWS_WITH(linear(of({2, 3}), of({5, 4})),
+                    "linear: input (2,3) and weight (5,4) do not fit (..., C), (O,C)");
+  CHECK_THROWS_WITH(linear(of({2, 3}), of({3})),
+                    "linear: input (2,3) and weight (3) do not fit (..., C), (O,C)");
+  CHECK_THROWS_WITH(linear(of({}), of({5, 1})),
+                    "linear: input () and weight (5,1) do not fit (..., C), (O,C)");
+  CHECK_THROWS_AS(linear(of({2, 3}), of({5, 4})), ShapeError);
+}
+
+TEST_CASE("matmul names both shapes when they do not fit", "[ops][errors]") {
+  CHECK_THROWS_WITH(matmul(of({2, 3}), of({4, 5})),
+                    "matmul: (2,3) and (4,5) are not matrices (M,K) and (K,N)");
+  CHECK_THROWS_WITH(matmul(of({1, 2, 3}), of({3, 5})),
+                    "matmul: (1,2,3) and (3,5) are not matrices (M,K) and (K,N)");
+  CHECK_THROWS_AS(matmul(of({2}), of({2})), ShapeError);
+}
+
+TEST_CASE("layer_norm names the shapes that do not fit", "[ops][errors]") {
+  CHECK_THROWS_WITH(layer_norm(of({2, 3}), of({4}), {}),
+                    "layer_norm: input (2,3) and gain (4) do not fit");
+  CHECK_THROWS_WITH(layer_norm(of({2, 3}), of({3}), of({1, 3})),
+                    "layer_norm: input (2,3) and bias (1,3) do not fit");
+  CHECK_THROWS_WITH(layer_norm(of({}), {}, {}), "layer_norm: input () is not (..., C)");
+  CHECK_THROWS_WITH(layer_norm(of({2, 0}), {}, {}), "layer_norm: input (2,0) is not (..., C)");
+}
+
+TEST_CASE("attention names the shapes that do not fit", "[ops][attention][errors]") {
+  const Var<float> q = of({2, 3, 4}), k = of({2, 5, 4});
+  CHECK_THROWS_WITH(attention(of({3, 4}), k, k, {}),
+                    "attention: q (3,4), k (2,5,4) and v (2,5,4) do not fit (B,T,C), (B,S,C'), "
+                    "(B,S,C'')");
+  CHECK_THROWS_WITH(attention(q, of({1, 5, 4}), k, {}),
+                    "attention: q (2,3,4), k (1,5,4) and v (2,5,4) do not fit (B,T,C), (B,S,C'), "
+                    "(B,S,C'')");
+  CHECK_THROWS_WITH(attention(q, k, of({2, 6, 4}), {}),
+                    "attention: q (2,3,4), k (2,5,4) and v (2,6,4) do not fit (B,T,C), (B,S,C'), "
+                    "(B,S,C'')");
+  CHECK_THROWS_WITH(attention(q, of({2, 5, 6}), k, {.heads = 2}),
+                    "attention: k (2,5,6) is not (B,S,C') with C' 2 heads of q's width 2");
+  CHECK_THROWS_WITH(attention(q, k, of({2, 5, 5}), {.heads = 2}),
+                    "attention: v (2,5,5) is not (B,S,C'') with C'' a multiple of 2 heads");
+  CHECK_THROWS_WITH(attention(q, k, k, {.mask = allow(3, 4, [](Index, Index) { return true; })}),
+                    "attention: the mask is for 3 queries and 4 keys, q is (2,3,4) and k is "
+                    "(2,5,4)");
+}
+
+TEST_CASE("attention names a head count that does not divide the width",
+          "[ops][attention][errors]") {
+  const Var<float> x = of({1, 2, 10});
+  CHECK_THROWS_WITH(attention(x, x, x, {.heads = 3}),
+                    "attention: q (1,2,10) is not (B,T,C) with C a multiple of 3 heads");
+  CHECK_THROWS_WITH(attention(x, x, x, {.heads = 10, .kv_heads = 3}),
+                    "attention: 10 heads cannot share 3 heads of keys and values");
+  for (const Index heads : {0, -1})
+    CHECK_THROWS_AS(attention(x, x, x, {.heads = heads}), ShapeError);
+  CHECK_THROWS_AS(attention(x, x, x, {.heads = 2, .kv_heads = -1}), ShapeError);
+  CHECK_THROWS_AS(attention(of({1, 2, 0}), of({1, 2, 0}), x, {}), ShapeError);
+}
+
+TEST_CASE("mean refuses to divide by nothing", "[ops][errors]") {
+  CHECK_THROWS_WITH(mean(of({2, 0})), "mean: (2,0) has no elements");
+  CHECK(sum(of({2, 0})).item() == 0);
+}
+
+TEST_CASE("a mask refuses negative sizes", "[ops][errors]") {
+  CHECK_THROWS_WITH(allow(-1, 2, [](Index, Index) { return true; }), "mask: -1 queries and 2 keys");
+}
+
+TEST_CASE("a variable that is not there is refused, not read", "[ops][errors]") {
+  // A bias may be absent; what an op cannot do without may not.
+  const Var<float> none, x = of({2, 3}), matrix = of({3, 3});
+  CHECK(none.absent());
+  CHECK(throws_in_child<ShapeError>([&] { linear(none, matrix); }));
+  CHECK(throws_in_child<ShapeError>([&] { linear(x, none); }));
+  CHECK(throws_in_child<ShapeError>([&] { matmul(none, matrix); }));
+  CHECK(throws_in_child<ShapeError>([&] { layer_norm(none, {}, {}); }));
+  CHECK(throws_in_child<ShapeError>([&] { embedding(none, Ids({1}, {0})); }));
+  CHECK(throws_in_child<ShapeError>([&] { cross_entropy(none, Ids({}, {0})); }));
+  CHECK(throws_in_child<ShapeError>([&] { attention(none, none, none, {}); }));
+  CHECK(throws_in_child<ShapeError>([&] { add(x, none); }));
+  CHECK(throws_in_child<ShapeError>([&] { sub(none, x); }));
+  CHECK(throws_in_child<ShapeError>([&] { mul(x, none); }));
+  CHECK(throws_in_child<ShapeError>([&] { sum(none); }));
+  CHECK(throws_in_child<ShapeError>([&] { mean(none); }));
+  CHECK(throws_in_child<ShapeError>([&] { gelu(none); }));
+  Rng rng(1);
+  CHECK(throws_in_child<ShapeError>([&] { dropout(none, 0.5, &rng); }));
+}

@@ -1,0 +1,64 @@
+// Attention holds no (B,H,T,S) tensor unless a tap asked for it.
+#include <fstream>
+
+#include "headwise/core/memory.hpp"
+#include "headwise/ops/ops.hpp"
+#include "support/backprop.hpp"
+#include "support/catch.hpp"
+#include "support/process.hpp"
+#include "support/taps.hpp"
+#include "support/tensors.hpp"
+
+using namespace headwise;
+using namespace headwise::test;
+
+namespace {
+
+constexpr Index kTime = 2048, kHeads = 2;
+constexpr std::int64_t kPattern = kHeads * kTime * kTime * 4;  // bytes of it in float: 32 MiB
+
+/// By how much attention, forward and backward, raises the most memory this process ever had, and
+/// what its buffer pool ever held.
+struct Rise {
+  std::int64_t resident, pool;
+  bool known;  ///< whether the system let us count `resident` from now on
+};
+
+Rise rise_of(PatternTap<float>* tap) {
+  const Attend<float> how{.heads = kHeads, .tap = tap};
+  const std::vector<Tensor<float>> x(3, random_tensor<float>({1, kTime, kHeads * 8}, 1));
+  const auto pool_bytes = [] {  // large buffers are kept: the sum never falls
+    const MemoryStats now = memory_stats();
+    return static_cast<std::int64_t>(now.live_bytes + now.cached_bytes);
+  };
+  std::ofstream from_now("/proc/self/clear_refs");  // 5: the most so far is what there is now
+  from_now << 5 << std::flush;
+  const std::int64_t resident = peak_resident_bytes(), pool = pool_bytes();
+  pass<float>([&](const auto& v) { return attention(v[0], v[1], v[2], how); }, x);
+  return {peak_resident_bytes() - resident, pool_bytes() - pool, from_now.good()};
+}
+
+}  // namespace
+
+TEST_CASE("without a tap attention holds no whole pattern", "[ops][attention][memory]") {
+  if (kSanitized) return;
+  const Rise without = rise_of(nullptr);
+  CHECK(without.pool < kPattern / 4);
+  if (without.known) CHECK(without.resident < kPattern / 2);
+
+  KeepPattern<float> tap;  // with one it does, which shows that the numbers above could fail
+  const Rise with = rise_of(&tap);
+  CHECK(with.pool >= kPattern);
+  if (with.known) CHECK(with.resident >= kPattern * 3 / 4);
+}
+
+TEST_CASE("inference leaves nothing behind", "[ops][attention][memory]") {
+  const Tensor<float> x = random_tensor<float>({1, 64, 16}, 1);
+  const std::size_t before = memory_stats().live_buffers;
+  {
+    const Var<float> y = attention<float>(x, x, x, {.heads = 2});
+    CHECK(memory_stats().live_buffers == before + 1);  // the result alone
+    CHECK(gelu(layer_norm<float>(y, {}, {})).shape() == y.shape());
+  }
+  CHECK(memory_stats().live_buffers == before);
+}

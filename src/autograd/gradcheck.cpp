@@ -73,6 +73,8 @@ GradReport compare_gradients(const std::function<Tensor<double>()>& evaluate,
   report.verdict = Verdict::pass;
   bool any = false;
   for (GradSubject& s : subjects) {
+    require(s.analytic.shape() == s.value->shape(), "gradcheck: {}: gradient {} of a value {}",
+            s.name, s.analytic.shape(), s.value->shape());
     const double size = largest(*s.value);
     const double h = size > 0 ? std::min(kStep, kStep * size) : kStep;
     const double floor = kUnit * scale / h / kGradTolerance;
@@ -89,7 +91,7 @@ GradReport compare_gradients(const std::function<Tensor<double>()>& evaluate,
     most = std::max(most, gradient);
     const double worst = gap <= 0 ? 0 : gap / most;  // NaN stays NaN
     const Verdict verdict = !(worst <= kGradTolerance) ? Verdict::fail
-                            : !(floor <= gradient)     ? Verdict::inconclusive
+                            : !(floor < gradient)      ? Verdict::inconclusive
                                                        : Verdict::pass;
     // The report tells of the input that is worst off: a failure first, then what proved nothing.
     const auto rank = [](Verdict v) { return v == Verdict::fail ? 2 : v == Verdict::pass ? 0 : 1; };

@@ -14,6 +14,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kMetadata = "__metadata__";
+
 static_assert(std::endian::native == std::endian::little, "the format is little-endian");
 
 template <class T>
@@ -46,10 +48,19 @@ json parse_header(const std::string& path, std::string_view text) {
         return true;
       },
       false);
-  require<DataError>(header.is_object(), "{}: not a safetensors file: the header is not JSON",
-                     path);
+  // (The parser takes a NUL for the end of its input.)
+  require<DataError>(header.is_object() && text.find('\0') == text.npos,
+                     "{}: not a safetensors file: the header is not JSON", path);
   require<DataError>(twice.empty(), "{}: tensor '{}' stands twice in the header", path, twice);
   return header;
+}
+
+/// The text of a value for a message; nested ones could be too deep to print.
+std::string brief(const json& x) {
+  const bool flat = !x.is_structured() || std::none_of(x.begin(), x.end(), [](const json& element) {
+    return element.is_structured();
+  });
+  return flat ? x.dump(-1, ' ', true, json::error_handler_t::replace) : "(nested)";
 }
 
 /// A non-negative whole number of at most 2^62, or nothing.
@@ -70,10 +81,10 @@ TensorFile::Entry parse_entry(const std::string& path, const std::string& name, 
   if (width == 0) fail(fmt::format("unknown dtype '{}'", dtype));
   const json& sizes = x["shape"];
   if (!sizes.is_array() || !std::all_of(sizes.begin(), sizes.end(), is_count))
-    fail(fmt::format("shape {} is not a list of sizes", sizes.dump()));
+    fail(fmt::format("shape {} is not a list of sizes", brief(sizes)));
   const json& at = x["data_offsets"];
   if (!at.is_array() || at.size() != 2 || !is_count(at[0]) || !is_count(at[1]))
-    fail(fmt::format("data_offsets {} is not [begin, end]", at.dump()));
+    fail(fmt::format("data_offsets {} is not [begin, end]", brief(at)));
   const auto begin = at[0].get<std::size_t>(), end = at[1].get<std::size_t>();
   if (begin > end || end > data_bytes)
     fail(
@@ -129,7 +140,7 @@ TensorFile::TensorFile(const std::string& path) : path_(path), bytes_(read_file(
   const std::size_t data_bytes = bytes_.size() - data_;
   const json header = parse_header(path, std::string_view(bytes_).substr(kPrefix, length));
   for (const auto& [name, x] : header.items()) {
-    if (name != "__metadata__") {
+    if (name != kMetadata) {
       entries_.emplace(name, parse_entry(path, name, x, data_bytes));
       continue;
     }
@@ -173,6 +184,8 @@ Ids TensorFile::ids(const std::string& name) const {
 
 template <Real T>
 void TensorFileWriter::add(const std::string& name, const Tensor<T>& x) {
+  require<DataError>(!x.empty(), "tensor file: '{}' is no tensor", name);
+  require<DataError>(name != kMetadata, "tensor file: '{}' cannot be a tensor's name", name);
   require<DataError>(!items_.contains(name), "tensor file: '{}' is added twice", name);
   const auto kept = std::make_shared<const Tensor<T>>(x);
   items_[name] = {kDtype<T>,
@@ -184,7 +197,7 @@ void TensorFileWriter::add(const std::string& name, const Tensor<T>& x) {
 
 void TensorFileWriter::save(const std::string& path) const {
   json header = json::object();
-  if (!metadata_.empty()) header["__metadata__"] = metadata_;
+  if (!metadata_.empty()) header[kMetadata] = metadata_;
   std::size_t at = 0;
   for (const auto& [name, item] : items_) {
     header[name] = {{"dtype", item.dtype},
@@ -192,7 +205,12 @@ void TensorFileWriter::save(const std::string& path) const {
                     {"data_offsets", {at, at + item.bytes.size()}}};
     at += item.bytes.size();
   }
-  std::string text = header.dump();
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const json::exception& e) {
+    throw DataError(fmt::format("{}: a name or metadata is not UTF-8: {}", path, e.what()));
+  }
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data is aligned
   const std::uint64_t length = text.size();
   std::string prefix(sizeof length, '\0');

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 
 #include "core/pool.hpp"
 
@@ -10,6 +11,8 @@ namespace {
 
 template <Real T>
 std::shared_ptr<T[]> allocate(Index n) {
+  constexpr Index kMost = std::numeric_limits<Index>::max() / static_cast<Index>(sizeof(T)) / 2;
+  if (n > kMost) throw std::bad_alloc();  // before the bytes wrap around
   const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(T);
   return {static_cast<T*>(pool_take(bytes)), [bytes](T* p) { pool_give(p, bytes); }};
 }
@@ -69,6 +72,7 @@ T Tensor<T>::item() const {
 
 template <Real To, Real From>
 Tensor<To> convert(const Tensor<From>& x) {
+  if (x.empty()) return {};
   Tensor<To> y = Tensor<To>::uninitialized(x.shape());
   std::transform(x.data(), x.data() + x.size(), y.data(),
                  [](From v) { return static_cast<To>(v); });

@@ -110,8 +110,11 @@ void exp_minus(const T* x, double lse, T scale, T* dx, Index n) {
   const auto first = hn::Set(d, high), second = hn::Set(d, low), factor = hn::Set(d, scale);
   map(
       d, n, dx, T(0),
-      [&](auto v)
-          HWY_ATTR { return hn::Mul(factor, hn::Exp(d, hn::Sub(hn::Sub(v, first), second))); },
+      [&](auto v) HWY_ATTR {
+        const auto away = hn::Sub(hn::Sub(v, first), second);
+        const auto e = hn::Mul(factor, hn::Exp(d, away));
+        return hn::IfThenElse(hn::IsNaN(away), away, e);  // which Exp would swallow
+      },
       x);
 }
 

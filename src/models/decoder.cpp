@@ -31,10 +31,10 @@ void ModelConfig::validate() const {
   };
   at_least_one("vocabulary", vocab);
   at_least_one("--layers", layers);
-  at_least_one("--heads", heads);
-  at_least_one("--width", width);
   at_least_one("--context", context);
-  require<UsageError>(width % heads == 0, "--heads: {} does not divide --width {}", heads, width);
+  require<UsageError>(heads >= 1 && width >= 1 && width % heads == 0,
+                      "--heads: {} does not divide --width {}", heads, width);
+  at_least_one("--width", width);
   require<UsageError>(dropout >= 0 && dropout < 1, "--dropout: {} is not in [0, 1)", dropout);
   require<UsageError>(std::isfinite(init_std) && init_std > 0, "--init-std: {} is not above 0",
                       init_std);

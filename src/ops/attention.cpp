@@ -1,5 +1,6 @@
 #include "kernels/attention.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "headwise/ops/op_table.hpp"
@@ -52,6 +53,17 @@ kernels::AttentionPlan<T> plan_of(const Var<T>& q, const Var<T>& k, const Var<T>
   return plan;
 }
 
+/// Whether a pattern gives weight to a key that the mask does not show: only a replaced one can.
+template <Real T>
+bool reaches_beyond(const kernels::AttentionPlan<T>& plan, const Tensor<T>& pattern) {
+  const T* row = pattern.data();
+  for (Index i = 0; i < plan.batch * plan.heads * plan.queries; ++i, row += plan.keys) {
+    const Index n = plan.visible(i % plan.queries);
+    if (std::any_of(row + n, row + plan.keys, [](T weight) { return weight != 0; })) return true;
+  }
+  return false;
+}
+
 /// Backward when the pattern was replaced: it is a constant, and only v gets a gradient.
 template <Real T>
 Backward<T> backward_of_v(const kernels::AttentionPlan<T>& plan, Tensor<T> pattern,
@@ -68,7 +80,7 @@ Backward<T> backward_of_v(const kernels::AttentionPlan<T>& plan, Tensor<T> patte
 
 template <Real T>
 Var<T> attention(const Var<T>& q, const Var<T>& k, const Var<T>& v, const Attend<T>& how) {
-  const auto plan = plan_of(q, k, v, how);
+  auto plan = plan_of(q, k, v, how);
   Tensor<T> y = Tensor<T>::uninitialized({plan.batch, plan.queries, plan.heads * plan.dv});
   const bool tracked = q.tracked() || k.tracked() || v.tracked();
   std::vector<kernels::RowStats<T>> stats(
@@ -81,8 +93,9 @@ Var<T> attention(const Var<T>& q, const Var<T>& k, const Var<T>& v, const Attend
     const Shape shape = pattern.shape();
     kernels::attention_pattern(plan, q.value().data(), k.value().data(), pattern.data(), rows);
     const bool replaced = how.tap->see(pattern);
-    require(pattern.shape() == shape, "attention: the replaced pattern {} must have shape {}",
-            pattern.shape(), shape);
+    require(!pattern.empty() && pattern.shape() == shape,
+            "attention: the replaced pattern {} must have shape {}", pattern.shape(), shape);
+    if (replaced && reaches_beyond(plan, pattern)) plan.mask.causal = false;  // used as it is
     kernels::attention_apply(plan, std::as_const(pattern).data(), v.value().data(), y.data());
     if (replaced)
       return record("attention", std::move(y), {q, k, v},

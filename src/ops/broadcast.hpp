@@ -56,6 +56,7 @@ class BroadcastWalk {
 /// f(a, b), element by element, after broadcasting.
 template <Real T, class F>
 Tensor<T> broadcast(std::string_view op, const Tensor<T>& a, const Tensor<T>& b, F f) {
+  require(!a.empty() && !b.empty(), "{}: there is no {} input", op, a.empty() ? "first" : "second");
   const Shape shape = broadcast_shape(op, a.shape(), b.shape());
   Tensor<T> y = Tensor<T>::uninitialized(shape);
   T* out = y.data();

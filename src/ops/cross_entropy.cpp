@@ -16,7 +16,8 @@ Index counted(const Ids& labels) {
 template <Real T>
 Var<T> cross_entropy(const Var<T>& logits, const Ids& labels) {
   const Shape& s = logits.shape();
-  require(s.rank() >= 1 && s.rows() == labels.shape.size(),
+  const auto leading = s.sizes().first(static_cast<std::size_t>(std::max<Index>(0, s.rank() - 1)));
+  require(s.rank() >= 1 && std::ranges::equal(leading, labels.shape.sizes()),
           "cross_entropy: logits {} and labels {} do not fit (..., V), (...)", s, labels.shape);
   const Index rows = s.rows(), v = s.last(), count = counted(labels);
   for (std::size_t i = 0; i < labels.values.size(); ++i) {

@@ -7,6 +7,7 @@ namespace headwise {
 
 template <Real T>
 Var<T> gelu(const Var<T>& x, Gelu kind) {
+  require(!x.absent(), "gelu: there is no input");
   Tensor<T> y = Tensor<T>::uninitialized(x.shape()), slope;
   if (x.tracked()) slope = Tensor<T>::uninitialized(x.shape());
   const auto kernel = kind == Gelu::exact ? kernels::gelu_exact<T> : kernels::gelu_tanh<T>;

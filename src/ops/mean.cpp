@@ -6,6 +6,7 @@ namespace headwise {
 
 template <Real T>
 Var<T> mean(const Var<T>& x) {
+  require(!x.absent(), "mean: there is no input");
   const Index n = x.value().size();
   require(n > 0, "mean: {} has no elements", x.shape());
   const double average = kernels::sum(x.value().data(), n) / static_cast<double>(n);

@@ -6,6 +6,7 @@ namespace headwise {
 
 template <Real T>
 Var<T> sum(const Var<T>& x) {
+  require(!x.absent(), "sum: there is no input");
   const auto total = static_cast<T>(kernels::sum(x.value().data(), x.value().size()));
   return record("sum", Tensor<T>({}, {total}), {x},
                 [shape = x.shape()](const Tensor<T>& dy, Grads<T>& d) {

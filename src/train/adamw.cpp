@@ -17,14 +17,16 @@ void AdamW<T>::update(Moments<T>& m, Param<T>& p, double lr, double grad_scale) 
     m.square = Tensor<T>::zeros(p.value.shape());
   }
   const auto t = static_cast<double>(++m.updates);
+  // As precision T knows them, so that the bias correction undoes just what the averages do.
+  const auto beta1 = static_cast<T>(o.beta1), beta2 = static_cast<T>(o.beta2);
   const kernels::AdamwStep<T> step{
       .grad_scale = static_cast<T>(grad_scale),
-      .beta1 = static_cast<T>(o.beta1),
-      .beta2 = static_cast<T>(o.beta2),
+      .beta1 = beta1,
+      .beta2 = beta2,
       .eps = static_cast<T>(o.eps),
       .keep = static_cast<T>(is_decayed(p) ? 1 - lr * o.weight_decay : 1),
-      .rate = static_cast<T>(lr / (1 - std::pow(o.beta1, t))),
-      .unbias2 = static_cast<T>(1 / (1 - std::pow(o.beta2, t)))};
+      .rate = static_cast<T>(lr / (1 - std::pow(static_cast<double>(beta1), t))),
+      .unbias2 = static_cast<T>(1 / (1 - std::pow(static_cast<double>(beta2), t)))};
   const T* g = p.grad.values().data();
   T *mean = m.mean.data(), *square = m.square.data(), *value = p.value.data();
   parallel_rows(p.value.size(), 1, [&](Index begin, Index end) {

@@ -12,41 +12,69 @@ namespace headwise {
 
 using nlohmann::json;
 
-template <Named E>
-void to_json(json& j, E e) {
-  j = std::string(name_of(e));
-}
-template <Named E>
-void from_json(const json& j, E& e) {
-  const auto name = j.get<std::string>();
-  const std::optional<E> value = parse_name<E>(name);
-  require<DataError>(value.has_value(), "'{}' is none of {}", name, fmt::join(names_of(E{}), ", "));
-  e = *value;
+namespace {
+
+template <class T>
+json to_json(const T& x) {
+  if constexpr (Named<T>)
+    return std::string(name_of(x));
+  else
+    return x;
 }
 
-namespace {
+/// Reads j[key], which must be just what x is: no fraction for a whole number, no number for a
+/// bool.
+template <class T>
+void read(const json& j, const char* key, T& x) {
+  const json& value = j.at(key);
+  const auto expect = [&](bool ok, const char* what) {
+    require<DataError>(ok, "'{}': expected {}, got {}", key, what,
+                       value.is_structured() ? value.type_name() : value.dump());
+  };
+  if constexpr (Named<T>) {
+    expect(value.is_string(), "a name");
+    const auto name = value.get<std::string>();
+    const std::optional<T> known = parse_name<T>(name);
+    require<DataError>(known.has_value(), "'{}' is none of {}", name,
+                       fmt::join(names_of(T{}), ", "));
+    x = *known;
+    return;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    expect(value.is_boolean(), "true or false");
+  } else if constexpr (std::is_unsigned_v<T>) {
+    expect(value.is_number_unsigned(), "a whole number from 0 up");
+  } else if constexpr (std::is_integral_v<T>) {
+    expect(value.is_number_integer(), "a whole number");
+  } else if constexpr (std::is_floating_point_v<T>) {
+    expect(value.is_number(), "a number");
+  } else {
+    expect(value.is_string(), "a text");
+  }
+  value.get_to(x);
+}
 
 template <class Options>
 json to_json_object(Options options) {
   json j = json::object();
-  options.visit([&](const char* name, const auto& member, const char*) { j[name] = member; });
+  options.visit(
+      [&](const char* name, const auto& member, const char*) { j[name] = to_json(member); });
   return j;
 }
 
 template <class Options>
 void from_json_object(const json& j, Options& options) {
-  options.visit([&](const char* name, auto& member, const char*) { j.at(name).get_to(member); });
+  options.visit([&](const char* name, auto& member, const char*) { read(j, name, member); });
 }
 
-/// A JSON file of a run, handed to `read`; whatever it lacks becomes a DataError that names it.
+/// A JSON file of a run, handed to `use`; whatever it lacks becomes a DataError that names it.
 template <class F>
-void read_json(const std::string& path, F read) {
+void read_json(const std::string& path, F use) {
   const std::string text = read_file(path);
   try {
-    read(json::parse(text));
+    use(json::parse(text));
   } catch (const json::exception& e) {
     throw DataError(fmt::format("{}: {}", path, e.what()));
-  } catch (const DataError& e) {
+  } catch (const Error& e) {
     throw DataError(fmt::format("{}: {}", path, e.what()));
   }
 }
@@ -56,11 +84,13 @@ RunConfig read_config(const std::string& path) {
   read_json(path, [&](const json& j) {
     from_json_object(j.at("model"), c.model);
     from_json_object(j.at("train"), c.train);
-    j.at("model").at("vocab").get_to(c.model.vocab);
-    j.at("dtype").get_to(c.dtype);
-    j.at("seed").get_to(c.seed);
-    j.at("data").get_to(c.data);
-    j.at("data_hash").get_to(c.data_hash);
+    read(j.at("model"), "vocab", c.model.vocab);
+    read(j, "dtype", c.dtype);
+    read(j, "seed", c.seed);
+    read(j, "data", c.data);
+    read(j, "data_hash", c.data_hash);
+    c.model.validate();
+    c.train.validate();
   });
   return c;
 }
@@ -81,39 +111,52 @@ Run Run::create(const std::string& folder, const RunConfig& config,
   require<UsageError>(!std::filesystem::exists(folder + "/config.json"),
                       "--out: {} holds a run already; --resume it or choose another folder",
                       folder);
+  Run run(folder, config, tokenizer);
+  const std::string text = run.config_text();  // refused before there is a folder
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   require<DataError>(!error, "{}: cannot be made a folder: {}", folder, error.message());
-  const Run run(folder, config, tokenizer);
   replace_file(folder + "/tokenizer.json",
                json{{"kind", "char"}, {"tokens", tokenizer.tokens()}}.dump(1) + "\n");
-  run.write_config();
+  replace_file(folder + "/config.json", text);
   return run;
 }
 
 Run Run::open(const std::string& folder) {
   require<DataError>(std::filesystem::is_directory(folder), "{}: no such run folder", folder);
-  std::vector<std::string> tokens;
-  read_json(folder + "/tokenizer.json", [&](const json& j) { j.at("tokens").get_to(tokens); });
-  Run run(folder, read_config(folder + "/config.json"), CharTokenizer::from_tokens(tokens));
+  std::optional<CharTokenizer> tokenizer;
+  read_json(folder + "/tokenizer.json", [&](const json& j) {
+    std::string kind;
+    read(j, "kind", kind);
+    require<DataError>(kind == "char", "'kind': expected char, got '{}'", kind);
+    tokenizer = CharTokenizer::from_tokens(j.at("tokens").get<std::vector<std::string>>());
+  });
+  Run run(folder, read_config(folder + "/config.json"), *tokenizer);
   const Index known = run.tokenizer_.vocab(), vocab = run.config_.model.vocab;
   require<DataError>(known == vocab, "{}: tokenizer.json has {} tokens, config.json says {}",
                      folder, known, vocab);
   return run;
 }
 
-void Run::write_config() const {
+std::string Run::config_text() const {
   json model = to_json_object(config_.model);
   model["vocab"] = config_.model.vocab;
-  const json j = {{"model", model},         {"train", to_json_object(config_.train)},
-                  {"dtype", config_.dtype}, {"seed", config_.seed},
-                  {"data", config_.data},   {"data_hash", config_.data_hash}};
-  replace_file(folder_ + "/config.json", j.dump(1) + "\n");
+  const json j = {{"model", model},
+                  {"train", to_json_object(config_.train)},
+                  {"dtype", to_json(config_.dtype)},
+                  {"seed", config_.seed},
+                  {"data", config_.data},
+                  {"data_hash", config_.data_hash}};
+  try {
+    return j.dump(1) + "\n";
+  } catch (const json::exception&) {
+    throw UsageError("--data: the path is not UTF-8 and cannot be kept in config.json");
+  }
 }
 
 void Run::set_train(const TrainOptions& options) {
   config_.train = options;
-  write_config();
+  replace_file(folder_ + "/config.json", config_text());
 }
 
 void Run::log(const std::string& line) const {
@@ -129,7 +172,8 @@ void Run::forget_after(Index step) const {
   std::ifstream file(path, std::ios::binary);
   for (std::string line; std::getline(file, line);) {
     const json j = json::parse(line, nullptr, false);
-    if (j.is_object() && j.value("step", step + 1) <= step) kept += line + "\n";
+    const bool has_step = j.is_object() && j.contains("step") && j["step"].is_number_integer();
+    if (has_step && j["step"].get<Index>() <= step) kept += line + "\n";
   }
   replace_file(path, kept);
 }

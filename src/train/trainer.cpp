@@ -1,7 +1,10 @@
 #include "headwise/train/trainer.hpp"
 
 #include <cmath>
+#include <map>
 #include <optional>
+#include <set>
+#include <type_traits>
 
 #include "headwise/core/parse.hpp"
 #include "headwise/train/weights.hpp"
@@ -17,9 +20,9 @@ Rng stream(std::uint64_t seed, Purpose purpose, Index step) {
 }
 
 /// Numbers kept in a checkpoint's metadata.
-class State {
+class Metadata {
  public:
-  explicit State(const TensorFile& file) : file_(file) {}
+  explicit Metadata(const TensorFile& file) : file_(file) {}
 
   template <class Number>
   void read(const std::string& key, Number& x) const {
@@ -29,6 +32,8 @@ class State {
     const std::optional<Number> number = parse_number<Number>(found->second);
     require<DataError>(number.has_value(), "{}: '{}' in its metadata is no number: '{}'",
                        file_.path(), key, found->second);
+    require<DataError>(!std::is_integral_v<Number> || *number >= 0,
+                       "{}: '{}' in its metadata is negative: {}", file_.path(), key, *number);
     x = *number;
   }
 
@@ -44,17 +49,17 @@ Trainer<T>::Trainer(Decoder<T>& model, const TrainOptions& options, const Split&
     : model_(model),
       options_(options),
       text_(text),
-      seed_(seed),
       adam_(
           {.weight_decay = options.weight_decay, .beta1 = options.beta1, .beta2 = options.beta2}) {
   options.validate();
+  state_.seed = seed;
 }
 
 template <Real T>
 StepRecord Trainer<T>::step() {
-  Rng batches = stream(seed_, Purpose::batches, steps_done_);
-  Rng dropout = stream(seed_, Purpose::dropout, steps_done_);
-  StepRecord record{.step = steps_done_ + 1, .lr = learning_rate(options_, steps_done_)};
+  Rng batches = stream(state_.seed, Purpose::batches, state_.steps);
+  Rng dropout = stream(state_.seed, Purpose::dropout, state_.steps);
+  StepRecord record{.step = state_.steps + 1, .lr = learning_rate(options_, state_.steps)};
 
   std::vector<Batch> micro;
   Index total = 0;
@@ -84,26 +89,29 @@ StepRecord Trainer<T>::step() {
   adam_.step(model_, record.lr, clip_factor(record.grad_norm, options_.clip));
   zero_grad(model_);
 
-  steps_done_ = record.step;
-  lr_ = record.lr;
-  loss_sum_ += record.loss;
-  ++loss_count_;
+  state_.steps = record.step;
+  state_.lr = record.lr;
+  state_.loss_sum += record.loss;
+  ++state_.loss_count;
   return record;
 }
 
 template <Real T>
 EvalRecord Trainer<T>::evaluate() {
-  val_loss_ = headwise::evaluate(model_, text_.valid, options_.batch, options_.eval_batches).mean;
-  require<Error>(std::isfinite(val_loss_), "step {}: the validation loss is {} at learning rate {}",
-                 steps_done_, val_loss_, lr_);
-  EvalRecord record{.step = steps_done_,
-                    .train_loss = loss_sum_ / static_cast<double>(std::max<Index>(1, loss_count_)),
-                    .val_loss = val_loss_,
-                    .lr = lr_,
-                    .best = val_loss_ < best_val_loss_};
-  best_val_loss_ = std::min(best_val_loss_, val_loss_);
-  loss_sum_ = 0;
-  loss_count_ = 0;
+  state_.val_loss =
+      headwise::evaluate(model_, text_.valid, options_.batch, options_.eval_batches).mean;
+  require<Error>(std::isfinite(state_.val_loss),
+                 "step {}: the validation loss is {} at learning rate {}", state_.steps,
+                 state_.val_loss, state_.lr);
+  EvalRecord record{
+      .step = state_.steps,
+      .train_loss = state_.loss_sum / static_cast<double>(std::max<Index>(1, state_.loss_count)),
+      .val_loss = state_.val_loss,
+      .lr = state_.lr,
+      .best = state_.val_loss < state_.best_val_loss};
+  state_.best_val_loss = std::min(state_.best_val_loss, state_.val_loss);
+  state_.loss_sum = 0;
+  state_.loss_count = 0;
   return record;
 }
 
@@ -118,36 +126,41 @@ void Trainer<T>::save(const std::string& path) const {
     file.add("square/" + name, m.square);
     file.metadata("updates/" + name, fmt::to_string(m.updates));
   }
-  file.metadata("seed", fmt::to_string(seed_));
-  file.metadata("steps", fmt::to_string(steps_done_));
-  file.metadata("lr", fmt::to_string(lr_));
-  file.metadata("loss_sum", fmt::to_string(loss_sum_));
-  file.metadata("loss_count", fmt::to_string(loss_count_));
-  file.metadata("val_loss", fmt::to_string(val_loss_));
-  file.metadata("best_val_loss", fmt::to_string(best_val_loss_));
+  State state = state_;
+  state.visit([&](const char* key, auto& x) { file.metadata(key, fmt::to_string(x)); });
   file.save(path);
 }
 
 template <Real T>
 void Trainer<T>::load(const std::string& path) {
   const TensorFile file(path);
-  const State state(file);
-  for_each_param(model_, [&](const std::string& name, Param<T>& p) {
+  const Metadata metadata(file);
+  std::set<std::string> unknown;
+  for (const auto& [name, entry] : file.entries()) unknown.insert(name);
+  const auto take = [&](const std::string& name, const Shape& shape) {
+    unknown.erase(name);
+    return tensor_of<T>(file, name, shape);
+  };
+  // Everything is read and checked before anything is replaced.
+  std::map<std::string, Tensor<T>> weights;
+  std::map<std::string, Moments<T>> moments;
+  for_each_param(model_, [&](const std::string& name, const Param<T>& p) {
     const Shape shape = p.value.shape();
-    p.value = tensor_of<T>(file, "weight/" + name, shape);
-    if (!file.has("mean/" + name)) return;
-    Moments<T>& m = adam_.moments[name];
-    m.mean = tensor_of<T>(file, "mean/" + name, shape);
-    m.square = tensor_of<T>(file, "square/" + name, shape);
-    state.read("updates/" + name, m.updates);
+    weights[name] = take("weight/" + name, shape);
+    if (!file.metadata().contains("updates/" + name) && !file.has("mean/" + name)) return;
+    Moments<T>& m = moments[name];
+    metadata.read("updates/" + name, m.updates);
+    m.mean = take("mean/" + name, shape);
+    m.square = take("square/" + name, shape);
   });
-  state.read("seed", seed_);
-  state.read("steps", steps_done_);
-  state.read("lr", lr_);
-  state.read("loss_sum", loss_sum_);
-  state.read("loss_count", loss_count_);
-  state.read("val_loss", val_loss_);
-  state.read("best_val_loss", best_val_loss_);
+  require<DataError>(unknown.empty(), "{}: has tensors that the model does not: {}", path,
+                     fmt::join(unknown, ", "));
+  State state;
+  state.visit([&](const char* key, auto& x) { metadata.read(key, x); });
+
+  for_each_param(model_, [&](const std::string& name, Param<T>& p) { p.value = weights.at(name); });
+  adam_.moments = std::move(moments);
+  state_ = state;
 }
 
 template class Trainer<float>;

@@ -43,6 +43,20 @@ Function<double> cube(Spoil spoil) {
   };
 }
 
+/// sin(f x), element by element.
+Function<double> wave(double f) {
+  return [f](const Vars& v) {
+    const Tensor<double> x = v[0].value();
+    Tensor<double> y = Tensor<double>::uninitialized(x.shape());
+    double* out = y.data();
+    for (Index i = 0; i < x.size(); ++i) out[i] = std::sin(f * x.data()[i]);
+    return record("wave", y, {v[0]}, [x, f](const Tensor<double>& dy, Grads<double>& d) {
+      double* dx = d[0]->data();
+      for (Index i = 0; i < x.size(); ++i) dx[i] += dy.data()[i] * f * std::cos(f * x.data()[i]);
+    });
+  };
+}
+
 const Tensor<double> kInput = random_tensor<double>({3, 3}, 5);
 
 }  // namespace
@@ -54,7 +68,9 @@ TEST_CASE("right gradients pass at every scale", "[gradcheck]") {
     for (const GradReport& report :
          {gradcheck([](const Vars& v) { return mul(v[0], v[0]); }, {x}),
           gradcheck([](const Vars& v) { return mul(v[0], v[1]); }, {x, y}),
-          gradcheck(cube([](Tensor<double>&) {}), {x})}) {
+          gradcheck(cube([](Tensor<double>&) {}), {x}),
+          // Curved on the input's own scale where that is small, on a scale of one where it is not.
+          gradcheck(wave(std::max(1.0, 1 / scale)), {x})}) {
       INFO(report.where);
       CHECK(report.verdict == Verdict::pass);
       CHECK(report.worst <= 2e-9);

@@ -110,6 +110,7 @@ TEST_CASE("recording while backward runs says that second derivatives are out of
   CHECK_THROWS_WITH(
       tape.backward(y),
       "backward: this tape was consumed by an earlier backward; run the forward again");
+  CHECK_THROWS_WITH(x * x, "record 'mul': this tape was consumed by its backward; take a new one");
 }
 
 TEST_CASE("ops on constants may be used while backward runs", "[autograd]") {

@@ -1,5 +1,6 @@
 #include "headwise/core/file.hpp"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,6 +116,26 @@ TEST_CASE("a full disk leaves the old file as it was", "[core][errors]") {
   fs::create_symlink("/dev/full", path + ".tmp");  // every write there fails as on a full disk
   CHECK_THROWS_WITH(replace_file(path, "new"),
                     path + ": cannot be written: No space left on device");
+  CHECK(read_bytes(path) == "old");
+  CHECK(entries(folder) == 1);
+}
+
+TEST_CASE("a write that is cut short is not taken for the whole", "[core][errors]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "x";
+  write_bytes(path, "old");
+  // The system writes up to the limit, says so, and refuses only what comes after it.
+  ::rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  ::rlimit limit = before;
+  limit.rlim_cur = 1000;
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  const std::string error =
+      test::message_of<DataError>([&] { replace_file(path, std::string(5000, 'x')); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK(error == path + ": cannot be written: File too large");
   CHECK(read_bytes(path) == "old");
   CHECK(entries(folder) == 1);
 }

@@ -77,7 +77,7 @@ TEST_CASE("parallel_rows covers every row in blocks that follow from their lengt
     std::vector<std::atomic<int>> calls(static_cast<std::size_t>(rows));
     parallel_rows(rows, n, [&](Index begin, Index end) {
       if (begin % block != 0 || end != std::min(rows, begin + block)) calls.front() += 100;
-      for (Index i = begin; i < end; ++i) ++calls[static_cast<std::size_t>(i)];
+      for (Index i = begin; i < end; ++i) ++calls.at(static_cast<std::size_t>(i));
     });
     CHECK(std::all_of(calls.begin(), calls.end(), [](const auto& c) { return c == 1; }));
   }

@@ -102,6 +102,7 @@ TEST_CASE("more tokens than the context are refused by both numbers", "[models][
 }
 
 TEST_CASE("an id outside the vocabulary is refused by id and place and range", "[models][errors]") {
+  const test::OneThread quick;
   auto model = rough_decoder<float>(kSmall, 1);
   const Ids good = random_ids({2, 8}, 16, 2);
   const Tensor<float> before = infer(model, good);
@@ -171,6 +172,7 @@ TEST_CASE("GPT-2 small has its published number of parameters", "[models]") {
 }
 
 TEST_CASE("without a random stream nothing is dropped", "[models]") {
+  const test::OneThread quick;
   const Ids ids = random_ids({3, 8}, 16, 2);
   Rng a(1), b(1);
   const Decoder<float> dropping(with([](auto& c) { c.dropout = 0.8; }), a);
@@ -183,6 +185,7 @@ TEST_CASE("without a random stream nothing is dropped", "[models]") {
 }
 
 TEST_CASE("the same random stream drops the same and another one others", "[models]") {
+  const test::OneThread quick;
   const auto model = rough_decoder<float>(with([](auto& c) { c.dropout = 0.3; }), 1);
   const auto logits = [&](std::uint64_t seed) {
     Rng random(seed);
@@ -193,6 +196,7 @@ TEST_CASE("the same random stream drops the same and another one others", "[mode
 }
 
 TEST_CASE("a later token changes nothing before it", "[models]") {
+  const test::OneThread quick;
   const auto model = rough_decoder<float>(kSmall, 1);
   Ids ids = random_ids({1, 8}, 16, 2);
   const Tensor<float> before = infer(model, ids);
@@ -205,6 +209,7 @@ TEST_CASE("a later token changes nothing before it", "[models]") {
 }
 
 TEST_CASE("a decoder step records only ops that have a gradient check", "[models]") {
+  const test::OneThread quick;
   std::set<std::string> checked{"leaf", "param"};
   for (const OpSpec& spec : op_table()) checked.insert(spec.name);
   for (const bool tie : {true, false}) {

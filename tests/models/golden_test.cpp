@@ -53,12 +53,9 @@ class Golden {
     for_each_param(model, [&](const std::string& name, Param<T>& p) {
       CAPTURE(name);
       REQUIRE(left.erase(name) == 1);
-      const Tensor<double> x = exact("param/" + name);
+      const auto x = test::as<T>(exact("param/" + name));
       REQUIRE(x.shape() == p.value.shape());
-      if constexpr (std::is_same_v<T, double>)
-        p.value = x;
-      else
-        p.value = convert<T>(x);
+      p.value = x;
     });
     CHECK(left.empty());
     return model;
@@ -91,7 +88,7 @@ void check_one_pass(const std::string& name) {
   const Golden<T> golden(name);
   Decoder<T> model = golden.decoder();
   test::Recorder<T> probe;
-  const test::Pass<T> pass = test::run_pass(model, golden.batch(), &probe);
+  const test::ModelPass<T> pass = test::run_pass(model, golden.batch(), &probe);
   CHECK(relative_gap(pass.logits, golden.exact("logits")) <= kTolerance<T>);
   CHECK(std::fabs(pass.loss - golden.exact("loss").item()) <= kTolerance<T>);
   for (Index i = 0; i < model.config.layers; ++i)
@@ -152,6 +149,7 @@ TEST_CASE("the golden decoders are one of each kind", "[models][golden]") {
 
 TEMPLATE_TEST_CASE("logits and loss and patterns and gradients equal PyTorch's", "[models][golden]",
                    float, double) {
+  const test::OneThread quick;
   for (const char* name : {"decoder_tied", "decoder_untied"}) {
     INFO(name);
     check_one_pass<TestType>(name);
@@ -159,6 +157,7 @@ TEMPLATE_TEST_CASE("logits and loss and patterns and gradients equal PyTorch's",
 }
 
 TEMPLATE_TEST_CASE("ten clipped AdamW steps equal PyTorch's", "[models][golden]", float, double) {
+  const test::OneThread quick;
   for (const char* name : {"decoder_tied", "decoder_untied"}) {
     INFO(name);
     check_ten_steps<TestType>(name);
@@ -169,6 +168,6 @@ TEST_CASE("the other GELU is noticed", "[models][golden]") {
   const Golden<double> golden("decoder_tied");
   Decoder<double> model = golden.decoder();
   for (Block<double>& block : model.blocks) block.mlp->kind = Gelu::exact;
-  const test::Pass<double> pass = test::run_pass(model, golden.batch());
+  const test::ModelPass<double> pass = test::run_pass(model, golden.batch());
   CHECK(relative_gap(pass.logits, golden.exact("logits")) > 1e-5);
 }

@@ -4,7 +4,6 @@
 #include "headwise/autograd/gradcheck.hpp"
 #include "support/catch.hpp"
 #include "support/models.hpp"
-#include "support/threads.hpp"
 
 using namespace headwise;
 using test::random_ids;
@@ -54,6 +53,7 @@ Var<double> forward(const Decoder<double>& model, Tape<double>* tape) {
 }  // namespace
 
 TEST_CASE("every parameter of a decoder gets a gradient of its own shape", "[models][gradients]") {
+  const test::OneThread quick;
   for (const Case& c : cases()) {
     INFO(c.label);
     auto model = rough_decoder<double>(c.config, 3);
@@ -79,7 +79,7 @@ TEST_CASE("every parameter of a decoder gets a gradient of its own shape", "[mod
 }
 
 TEST_CASE("every gradient of a decoder matches finite differences", "[models][gradcheck]") {
-  const test::Threads one(1);
+  const test::OneThread quick;
   for (const Case& c : cases()) {
     INFO(c.label);
     auto model = rough_decoder<double>(c.config, 3, 0.5);
@@ -99,6 +99,7 @@ TEST_CASE("every gradient of a decoder matches finite differences", "[models][gr
 }
 
 TEST_CASE("a gradient that is one part in a million off does not pass", "[models][gradcheck]") {
+  const test::OneThread quick;
   auto model = rough_decoder<double>(kTiny, 3, 0.5);
   Tape<double> tape;
   const Var<double> y = forward(model, &tape);

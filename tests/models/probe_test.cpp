@@ -36,6 +36,7 @@ Var<T> without_head(const Var<T>& x, Index head, Index d) {
 }  // namespace
 
 TEST_CASE("a decoder offers these activations in this order", "[models][probe]") {
+  const test::OneThread quick;
   auto model = rough_decoder<float>(kSmall, 1);
   test::Recorder<float> probe;
   infer(model, batch().inputs, &probe);
@@ -54,6 +55,7 @@ TEST_CASE("a decoder offers these activations in this order", "[models][probe]")
 }
 
 TEST_CASE("an attention-only decoder offers no activation of an MLP", "[models][probe]") {
+  const test::OneThread quick;
   ModelConfig config = kSmall;
   config.layers = 1;
   config.attention_only = true;
@@ -66,6 +68,7 @@ TEST_CASE("an attention-only decoder offers no activation of an MLP", "[models][
 }
 
 TEST_CASE("what a probe captures is what its name says", "[models][probe]") {
+  const test::OneThread quick;
   auto model = rough_decoder<double>(kSmall, 1);
   test::Recorder<double> probe;
   const Tensor<double> logits = infer(model, batch().inputs, &probe);
@@ -97,6 +100,7 @@ TEST_CASE("what a probe captures is what its name says", "[models][probe]") {
 
 TEST_CASE("captured patterns are causal and their rows sum to one in training too",
           "[models][probe]") {
+  const test::OneThread quick;
   ModelConfig config = kSmall;
   config.dropout = 0.2;  // a pattern after dropout would hold 1.25 (case 11)
   auto model = rough_decoder<float>(config, 1);
@@ -117,6 +121,7 @@ TEST_CASE("captured patterns are causal and their rows sum to one in training to
 }
 
 TEMPLATE_TEST_CASE("watching everything changes no bit", "[models][probe]", float, double) {
+  const test::OneThread quick;
   ModelConfig config = kSmall;
   config.dropout = 0.1;
   auto model = rough_decoder<TestType>(config, 1);
@@ -133,6 +138,7 @@ TEMPLATE_TEST_CASE("watching everything changes no bit", "[models][probe]", floa
 }
 
 TEST_CASE("a probe that wants nothing is asked and never called", "[models][probe]") {
+  const test::OneThread quick;
   auto model = rough_decoder<float>(kSmall, 1);
   Indifferent probe;
   const auto plain = test::run_pass<float>(model, batch());
@@ -144,6 +150,7 @@ TEST_CASE("a probe that wants nothing is asked and never called", "[models][prob
 
 TEMPLATE_TEST_CASE("an activation replaced by itself changes no bit", "[models][probe]", float,
                    double) {
+  const test::OneThread quick;
   auto model = rough_decoder<TestType>(kSmall, 1);
   const Tensor<TestType> plain = infer(model, batch().inputs);
   test::Recorder<TestType> all;
@@ -158,6 +165,7 @@ TEMPLATE_TEST_CASE("an activation replaced by itself changes no bit", "[models][
 }
 
 TEST_CASE("a replaced pattern is a constant to the query and key weights", "[models][probe]") {
+  const test::OneThread quick;
   auto model = rough_decoder<double>(kSmall, 1);
   auto probe = replacing<double>("blocks.1.attn.pattern", [](const Var<double>& p) { return p; });
   const auto plain = test::run_pass<double>(model, batch());
@@ -173,6 +181,7 @@ TEST_CASE("a replaced pattern is a constant to the query and key weights", "[mod
 }
 
 TEST_CASE("ablating a head is zeroing its columns of z", "[models][probe]") {
+  const test::OneThread quick;
   auto model = rough_decoder<double>(kSmall, 1);
   const auto plain = test::run_pass<double>(model, batch());
   const Tensor<double> whole = model.blocks[0].attn.w_o.weight.value;
@@ -192,6 +201,7 @@ TEST_CASE("ablating a head is zeroing its columns of z", "[models][probe]") {
 }
 
 TEST_CASE("an activation can be patched from another run", "[models][probe]") {
+  const test::OneThread quick;
   const auto model = rough_decoder<float>(kSmall, 1);
   const Ids one = random_ids({1, 8}, 11, 1), other = random_ids({1, 8}, 11, 2);
   test::Recorder<float> seen;

@@ -78,6 +78,7 @@ TEST_CASE("tokens come as often as softmax says", "[models][sample]") {
 }
 
 TEST_CASE("sampling goes on beyond the context with the last tokens", "[models][sample]") {
+  const test::OneThread quick;
   const auto model = rough_decoder<float>(kSmall, 1, 0.5);
   const std::vector<Id> prompts[] = {{3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}};
   for (const std::vector<Id>& prompt : prompts) {
@@ -95,6 +96,7 @@ TEST_CASE("sampling goes on beyond the context with the last tokens", "[models][
 }
 
 TEST_CASE("the same seed samples the same text and another seed another", "[models][sample]") {
+  const test::OneThread quick;
   const auto model = rough_decoder<float>(kSmall, 1);
   const auto text = [&](std::uint64_t seed) {
     Rng rng(seed);
@@ -105,6 +107,7 @@ TEST_CASE("the same seed samples the same text and another seed another", "[mode
 }
 
 TEST_CASE("a listener hears every token and can stop", "[models][sample]") {
+  const test::OneThread quick;
   const auto model = rough_decoder<float>(kSmall, 1);
   std::vector<Id> heard;
   Rng rng(1);

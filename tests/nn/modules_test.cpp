@@ -144,11 +144,7 @@ TEMPLATE_TEST_CASE("multi-head attention equals PyTorch's", "[nn][golden]", floa
   const double tolerance = std::is_same_v<T, float> ? 1e-5 : 1e-10;
   const TensorFile file(HEADWISE_GOLDEN "/multihead.safetensors");
   const auto golden = [&](const std::string& name) {
-    const Tensor<double> x = file.tensor<double>(name);
-    if constexpr (std::is_same_v<T, double>)
-      return x;
-    else
-      return convert<T>(x);
+    return test::as<T>(file.tensor<double>(name));
   };
   Rng rng(1);
   MultiHeadAttention<T> mha({.width = 16, .heads = std::stoi(file.metadata().at("heads"))}, rng);

@@ -14,6 +14,13 @@
 #include "headwise/core/random.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
+#define HEADWISE_TEST_FENCE
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HEADWISE_TEST_FENCE
+#endif
+#endif
+#ifdef HEADWISE_TEST_FENCE
 #include <sanitizer/asan_interface.h>
 #endif
 
@@ -30,7 +37,7 @@ class Guarded {
     const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(memory_.data()) % 64;
     const std::size_t to_line = misaligned == 0 ? 0 : (64 - misaligned) / sizeof(T);
     begin_ = kLine + to_line + static_cast<std::size_t>(offset);
-    for (std::size_t i = 0; i < n_; ++i) data()[i] = 0;
+    for (Index i = 0; i < n; ++i) data()[i] = 0;
     fence(true);
   }
   Guarded(std::initializer_list<T> values) : Guarded(static_cast<Index>(values.size()), 0) {
@@ -76,7 +83,7 @@ class Guarded {
   }
 
   void fence([[maybe_unused]] bool up) const {
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef HEADWISE_TEST_FENCE
     const T* const row = data();
     const T* const end = memory_.data() + memory_.size();
     if (up) {
@@ -102,7 +109,12 @@ void for_each_row(F f) {
     for (Index offset = 0; offset < 16; ++offset) f(n, offset);
 }
 
-/// max |a - b| / scale, where scale 0 stands for max |b|; infinite when a value is not a number.
+/// The distance of 1 from the next T.
+template <Real T>
+constexpr double kEps = static_cast<double>(std::numeric_limits<T>::epsilon());
+
+/// max |a - b| / scale in units of kEps, where scale 0 stands for max |b|; infinite when a value is
+/// not a number.
 template <Real T>
 double gap(const Guarded<T>& a, const std::vector<double>& b, double scale = 0) {
   if (scale == 0)
@@ -113,7 +125,7 @@ double gap(const Guarded<T>& a, const std::vector<double>& b, double scale = 0) 
     if (std::isnan(away)) return std::numeric_limits<double>::infinity();
     worst = std::max(worst, away);
   }
-  return worst == 0 ? 0 : worst / scale;
+  return worst == 0 ? 0 : worst / scale / kEps<T>;
 }
 
 /// Whether two rows are the same to the bit.
@@ -130,9 +142,5 @@ bool all_of(const Guarded<T>& x, F f) {
     if (!f(i)) return false;
   return true;
 }
-
-/// Rounding errors of T, for tolerances.
-template <Real T>
-constexpr double kEps = static_cast<double>(std::numeric_limits<T>::epsilon());
 
 }  // namespace headwise::test

@@ -8,6 +8,7 @@
 
 #include "headwise/data/text.hpp"
 #include "headwise/models/decoder.hpp"
+#include "support/backprop.hpp"
 #include "support/tensors.hpp"
 
 namespace headwise::test {
@@ -40,6 +41,12 @@ Decoder<T> rough_decoder(const ModelConfig& config, std::uint64_t seed, double s
   return model;
 }
 
+/// For the many tiny products of a small model: beside other busy processes a parallel region waits
+/// for its threads a thousand times longer than it works.
+struct OneThread : WithThreads {
+  OneThread() : WithThreads(1) {}
+};
+
 template <Real T>
 using Tensors = std::map<std::string, Tensor<T>>;
 
@@ -60,7 +67,7 @@ bool same_bits(const Tensors<T>& a, const Tensors<T>& b) {
 
 /// What one forward and backward pass over a batch gave.
 template <Real T>
-struct Pass {
+struct ModelPass {
   Tensor<T> logits;
   double loss = 0;
   Tensors<T> grads;  ///< empty tensors where none arrived
@@ -68,14 +75,14 @@ struct Pass {
 };
 
 template <Real T>
-Pass<T> run_pass(Decoder<T>& model, const Batch& batch, Probe<T>* probe = nullptr,
-                 Rng* random = nullptr) {
+ModelPass<T> run_pass(Decoder<T>& model, const Batch& batch, Probe<T>* probe = nullptr,
+                      Rng* random = nullptr) {
   Tape<T> tape;
   const Ctx<T> ctx{.tape = &tape, .probe = probe, .random = random};
   for_each_param(model, [](const std::string&, Param<T>& p) { p.grad = {}; });
   const Var<T> logits = model(ctx, batch.inputs);
   const Var<T> loss = cross_entropy(logits, batch.targets);
-  Pass<T> pass{logits.value(), static_cast<double>(loss.item()), {}, tape.op_names()};
+  ModelPass<T> pass{logits.value(), static_cast<double>(loss.item()), {}, tape.op_names()};
   tape.backward(loss);
   for_each_param(model, [&](const std::string& name, Param<T>& p) {
     pass.grads[name] = std::exchange(p.grad, {});

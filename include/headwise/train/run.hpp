@@ -50,7 +50,7 @@ class Run {
 
  private:
   Run(std::string folder, const RunConfig& config, CharTokenizer tokenizer);
-  void write_config() const;
+  [[nodiscard]] std::string config_text() const;
 
   std::string folder_;
   RunConfig config_;

@@ -44,10 +44,10 @@ class Trainer {
   StepRecord step();
   EvalRecord evaluate();
 
-  [[nodiscard]] Index steps_done() const { return steps_done_; }
-  [[nodiscard]] bool done() const { return steps_done_ >= options_.steps; }
-  [[nodiscard]] double val_loss() const { return val_loss_; }  ///< of the last evaluation
-  [[nodiscard]] double best_val_loss() const { return best_val_loss_; }
+  [[nodiscard]] Index steps_done() const { return state_.steps; }
+  [[nodiscard]] bool done() const { return state_.steps >= options_.steps; }
+  [[nodiscard]] double val_loss() const { return state_.val_loss; }  ///< of the last evaluation
+  [[nodiscard]] double best_val_loss() const { return state_.best_val_loss; }
 
   /// Writes weights, moments, counters and random state as one file, replaced in one step.
   void save(const std::string& path) const;
@@ -58,14 +58,28 @@ class Trainer {
   Decoder<T>& model_;
   TrainOptions options_;
   const Split& text_;
-  std::uint64_t seed_;
   AdamW<T> adam_;
-  Index steps_done_ = 0;
-  double lr_ = 0;
-  double loss_sum_ = 0;  // since the last evaluation
-  Index loss_count_ = 0;
-  double val_loss_ = std::numeric_limits<double>::quiet_NaN();
-  double best_val_loss_ = std::numeric_limits<double>::infinity();
+  /// Everything but weights and moments that a resumed run needs.
+  struct State {
+    Index steps = 0;      ///< updates done
+    double lr = 0;        ///< of the last step
+    double loss_sum = 0;  ///< since the last evaluation
+    Index loss_count = 0;
+    double val_loss = std::numeric_limits<double>::quiet_NaN();
+    double best_val_loss = std::numeric_limits<double>::infinity();
+    std::uint64_t seed = 0;
+
+    void visit(auto&& v) {
+      v("steps", steps);
+      v("lr", lr);
+      v("loss_sum", loss_sum);
+      v("loss_count", loss_count);
+      v("val_loss", val_loss);
+      v("best_val_loss", best_val_loss);
+      v("seed", seed);
+    }
+  };
+  State state_;
 };
 
 }  // namespace headwise

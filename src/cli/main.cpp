@@ -1,5 +1,6 @@
 // headwise COMMAND [ARGUMENTS] [--option VALUE]: reads the command line and reports errors.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -83,4 +84,12 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace headwise::cli
 
-int main(int argc, char** argv) { return headwise::cli::run(argc, argv); }
+int main(int argc, char** argv) {
+  // Threads that wait spin for a while. GCC's OpenMP spins so long that on a busy machine a step
+  // takes ten times as long, and reads how long only when a program starts: so start again, once.
+  if (std::getenv("GOMP_SPINCOUNT") == nullptr && std::getenv("OMP_WAIT_POLICY") == nullptr) {
+    ::setenv("GOMP_SPINCOUNT", "2000", 1);
+    ::execv("/proc/self/exe", argv);  // returns only where that does not work: then go on as we are
+  }
+  return headwise::cli::run(argc, argv);
+}

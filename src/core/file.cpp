@@ -57,10 +57,11 @@ std::string read_file(const std::string& path) {
   require<DataError>(::fstat(file.get(), &status) == 0 && !S_ISDIR(status.st_mode),
                      "{}: is a folder, not a file", path);
   std::string bytes;
-  if (S_ISREG(status.st_mode)) bytes.reserve(static_cast<std::size_t>(status.st_size) + 1);
+  // One more than the file has, so that its end is seen without growing.
+  if (S_ISREG(status.st_mode)) bytes.resize(static_cast<std::size_t>(status.st_size) + 1);
   for (std::size_t used = 0;;) {
     constexpr std::size_t kStep = 1 << 20;
-    bytes.resize(std::max(bytes.capacity(), used + kStep));
+    if (bytes.size() == used) bytes.resize(std::max(bytes.capacity(), used + kStep));
     const ::ssize_t n = ::read(file.get(), bytes.data() + used, bytes.size() - used);
     if (n < 0 && errno == EINTR) continue;
     require<DataError>(n >= 0, "{}: cannot be read: {}", path, std::strerror(errno));

@@ -60,6 +60,7 @@ void gemm_tile(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c) {
   require(a.cols == b.rows && a.rows == c.rows && b.cols == c.cols,
           "gemm: ({},{}) times ({},{}) does not fit ({},{})", a.rows, a.cols, b.rows, b.cols,
           c.rows, c.cols);
+  require(!c.transposed, "gemm: the result of one tile cannot be transposed");
   if (c.rows == 0 || c.cols == 0) return;
   const auto op = [](bool transposed) { return transposed ? CblasTrans : CblasNoTrans; };
   const auto ld = [](Index n) { return blas_int(std::max<Index>(n, 1)); };

@@ -53,12 +53,14 @@ template <class T>
 void gelu_tanh(const T* x, T* y, T* slope, Index n) {
   const hn::ScalableTag<T> d;
   const auto one = hn::Set(d, T(1)), half = hn::Set(d, T(0.5)),
-             scale = hn::Set(d, T(0.79788456080286535588)), cubic = hn::Set(d, T(0.044715));
+             scale = hn::Set(d, T(0.79788456080286535588)), cubic = hn::Set(d, T(0.044715)),
+             most = hn::Set(d, T(20));
   map_two(
       d, n, y, slope,
       [&](auto v, auto& derivative) HWY_ATTR {
-        const auto v2 = hn::Mul(v, v);
-        const auto t = hn::Tanh(d, hn::Mul(hn::Mul(scale, v), hn::MulAdd(cubic, v2, one)));
+        const auto near = hn::Max(hn::Min(v, most), hn::Neg(most));  // beyond, t is 1 or -1
+        const auto v2 = hn::Mul(near, near);
+        const auto t = hn::Tanh(d, hn::Mul(hn::Mul(scale, near), hn::MulAdd(cubic, v2, one)));
         const auto du = hn::Mul(scale, hn::MulAdd(hn::Mul(hn::Set(d, T(3)), cubic), v2, one));
         const auto curve = hn::Mul(hn::NegMulAdd(t, t, one), du);
         derivative = hn::Mul(half, hn::Add(hn::Add(one, t), hn::Mul(v, curve)));

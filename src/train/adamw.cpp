@@ -8,6 +8,13 @@
 namespace headwise {
 
 template <Real T>
+AdamW<T>::AdamW(const AdamWOptions& options) : options_(options) {
+  for (const double beta : {options.beta1, options.beta2})
+    require<UsageError>(beta >= 0 && static_cast<T>(beta) < 1,
+                        "adamw: beta {} is not in [0, 1) in this precision", beta);
+}
+
+template <Real T>
 void AdamW<T>::update(Moments<T>& m, Param<T>& p, double lr, double grad_scale) const {
   const AdamWOptions& o = options_;
   require(p.grad.shape() == p.value.shape(), "adamw: gradient {} of a parameter {}", p.grad.shape(),

@@ -65,14 +65,9 @@ TEST_CASE("no heads and no width are refused by both options and numbers", "[mod
   const auto message = [](Index heads, Index width) {
     return refusal(with([&](auto& c) { c.heads = heads, c.width = width; }));
   };
-  for (const Index heads : {0, -1}) {
-    const std::string text = message(heads, 10);
-    CAPTURE(text);
-    CHECK(test::mentions(text, {"--heads", fmt::to_string(heads), "--width", "10"}));
-  }
-  const std::string text = message(4, 0);
-  CAPTURE(text);
-  CHECK(test::mentions(text, {"--heads", "4", "--width", "0"}));
+  CHECK(message(0, 10) == "--heads: 0 does not divide --width 10");
+  CHECK(message(-1, 10) == "--heads: -1 does not divide --width 10");
+  CHECK(message(4, 0) == "--heads: 4 does not divide --width 0");
 }
 
 TEST_CASE("a model that cannot be is refused by option and value", "[models][errors]") {

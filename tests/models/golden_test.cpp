@@ -165,6 +165,7 @@ TEMPLATE_TEST_CASE("ten clipped AdamW steps equal PyTorch's", "[models][golden]"
 }
 
 TEST_CASE("the other GELU is noticed", "[models][golden]") {
+  const test::OneThread quick;
   const Golden<double> golden("decoder_tied");
   Decoder<double> model = golden.decoder();
   for (Block<double>& block : model.blocks) block.mlp->kind = Gelu::exact;

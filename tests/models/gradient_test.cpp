@@ -113,6 +113,7 @@ TEST_CASE("a gradient that is one part in a million off does not pass", "[models
 }
 
 TEST_CASE("a tied table's gradient is the sum of its two uses", "[models][gradients]") {
+  const test::OneThread quick;
   auto tied = rough_decoder<double>(kTiny, 3);
   ModelConfig config = kTiny;
   config.tie = false;

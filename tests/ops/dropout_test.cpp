@@ -140,6 +140,8 @@ TEMPLATE_TEST_CASE("attention drops its share of the pattern, each entry for its
   Index kept = 0;
   bool right = true;
   std::set<std::vector<bool>> masks;
+  std::vector<bool> last;
+  Index overlaps = 0;  // rows that begin as the one before ended: draws used twice
   const T* p = std::as_const(tap.pattern).data();
   for (Index b = 0; b < kBatch; ++b)
     for (Index h = 0; h < kHeads; ++h)
@@ -151,12 +153,16 @@ TEMPLATE_TEST_CASE("attention drops its share of the pattern, each entry for its
           kept += row[s] != 0 ? 1 : 0;
           right &= row[s] == 0 || std::fabs(row[s] / *p * T(1 - rate) - 1) < T(1e-6);
         }
+        overlaps +=
+            std::equal(last.end() - (last.empty() ? 0 : 3), last.end(), mask.begin()) ? 1 : 0;
         masks.insert(mask);
+        last = mask;
       }
   CHECK(right);
   const auto n = static_cast<double>(tap.pattern.size());
   const double deviation = std::sqrt(rate * (1 - rate) / n);
   CHECK(std::fabs(static_cast<double>(kept) / n - (1 - rate)) < 5 * deviation);
+  CHECK(overlaps < kBatch * kHeads * kTime / 2);
   CHECK(masks.size() == kBatch * kHeads * kTime);  // no two rows, heads or sequences alike
 }
 

@@ -71,6 +71,19 @@ TEMPLATE_TEST_CASE("products give the same bits for 1, 2 and 4 threads", "[ops][
   check_threads<T>([](const auto& v) { return linear(v[0], v[0]); }, {{300, 70}});
 }
 
+TEST_CASE("two products into one gradient wait for each other", "[ops][threads]") {
+  // One tile each, so that two threads would take them at the same moment.
+  const Tensor<float> x = random_tensor<float>({64, 700}, 1);
+  const auto gradient = [&](int n) {
+    const WithThreads use(n);
+    return pass<float>([](const auto& v) { return linear(v[0], v[0]); }, {x}).d[0];
+  };
+  const Tensor<float> one = gradient(1);
+  int different = 0;
+  for (int round = 0; round < 30; ++round) different += same_bits(gradient(2), one) ? 0 : 1;
+  CHECK(different == 0);
+}
+
 TEMPLATE_TEST_CASE("row ops give the same bits for 1, 2 and 4 threads", "[ops][threads]", float,
                    double) {
   using T = TestType;

@@ -1,4 +1,5 @@
-// Asks in a process of its own what might crash: a crash is then an answer, not the end of the tests.
+// Asks in a process of its own what might crash: a crash is then an answer, not the end of the
+// tests.
 #pragma once
 
 #include <sys/wait.h>

@@ -10,6 +10,7 @@
 #include "headwise/models/decoder.hpp"
 #include "support/backprop.hpp"
 #include "support/tensors.hpp"
+#include "support/threads.hpp"
 
 namespace headwise::test {
 
@@ -41,10 +42,9 @@ Decoder<T> rough_decoder(const ModelConfig& config, std::uint64_t seed, double s
   return model;
 }
 
-/// For the many tiny products of a small model: beside other busy processes a parallel region waits
-/// for its threads a thousand times longer than it works.
-struct OneThread : WithThreads {
-  OneThread() : WithThreads(1) {}
+/// For the many tiny products of a small model: see Threads.
+struct OneThread : Threads {
+  OneThread() : Threads(1) {}
 };
 
 template <Real T>

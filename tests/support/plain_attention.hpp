@@ -39,8 +39,8 @@ inline void plain_apply(const PlainSizes& n, const double* v, const double* dy,
         for (Index s = 0; s < n.s; ++s, ++p)
           for (Index c = 0; c < n.dv; ++c) {
             const Index to = (b * n.t + t) * n.heads * n.dv + h * n.dv + c;
-            const Index from = (b * n.s + s) * n.kv_heads * n.dv +
-                               h / (n.heads / n.kv_heads) * n.dv + c;
+            const Index from =
+                (b * n.s + s) * n.kv_heads * n.dv + h / (n.heads / n.kv_heads) * n.dv + c;
             y[to] += *p * v[from];
             dv[from] += *p * dy[to];
           }

@@ -19,7 +19,7 @@ const ModelConfig kWide{
 const TrainOptions kFewSteps{.batch = 8, .steps = 20, .lr = 1e-2, .min_lr = 1e-3, .warmup = 4};
 
 std::string trained_wide(int threads) {
-  const test::WithThreads guard(threads);
+  const test::Threads guard(threads);
   Training<float> t(kWide, kFewSteps, 1);
   t.run(20);
   return t.saved();

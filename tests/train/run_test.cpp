@@ -237,7 +237,8 @@ TEST_CASE("a configuration with a number that is no such number is refused by fi
           "[train][run][errors]") {
   const Damaged config("config.json");
   const auto at = [](const char* text) { return json::json_pointer(text); };
-  config.with(at("/model/layers"), 2.5);  // and not quietly 2
+  CHECK(mentions(config.with(at("/model/layers"), 2.5),  // and not quietly 2
+                 {"'layers': expected a whole number, got 2.5"}));
   config.with(at("/train/batch"), true);
   config.with(at("/train/steps"), 1e30);
   config.with(at("/seed"), -1);
@@ -247,10 +248,10 @@ TEST_CASE("a configuration with a number that is no such number is refused by fi
 TEST_CASE("a configuration that cannot be is refused by file", "[train][run][errors]") {
   const Damaged config("config.json");
   const auto at = [](const char* text) { return json::json_pointer(text); };
-  config.with(at("/model/heads"), 3);
+  CHECK(mentions(config.with(at("/model/heads"), 3), {"--heads: 3 does not divide --width 16"}));
   config.with(at("/model/width"), -16);
   config.with(at("/model/dropout"), 1.5);
-  config.with(at("/train/lr"), -1);
+  CHECK(mentions(config.with(at("/train/lr"), -1), {"--lr: -1 is not above 0"}));
   config.with(at("/train/batch"), 0);
 }
 

@@ -247,6 +247,23 @@ TEST_CASE("a learning rate of a million stops soon and keeps the last file",
   CHECK((read_file(folder / "last") == before));
 }
 
+TEMPLATE_TEST_CASE("a beta that is next to one is refused or harmless", "[train][trainer]", float,
+                   double) {
+  const test::OneThread quick;
+  for (const double beta : {1 - 1e-9, std::nextafter(1., 0.)}) {  // a float takes both for 1
+    try {
+      Training<TestType> t(kSmallModel, with([&](auto& o) { o.beta1 = o.beta2 = beta; }), 1);
+      t.run(1);
+      for (const auto& [name, x] : weights_of(t.model)) {
+        CAPTURE(beta, name);
+        CHECK(std::isfinite(squared_norm(x)));
+      }
+    } catch (const UsageError&) {
+      SUCCEED("refused");
+    }
+  }
+}
+
 TEST_CASE("a validation loss that is not finite is an error", "[train][trainer][errors]") {
   const test::OneThread quick;
   Training<float> t(kSmallModel, kSmallTraining, 1);

@@ -13,8 +13,9 @@ void set_threads(int n);
 
 /// Calls body(begin, end) on blocks of `grain` items that cover [0, n), on up to threads()
 /// threads. The blocks follow from n and grain alone: per-block results combined in block order
-/// are the same bits for any number of threads. Inside another parallel_for it runs inline, over
-/// the same blocks. When blocks throw, the exception of the first of them is rethrown here.
+/// are the same bits for any number of threads. Inside a parallel_for that runs on several threads
+/// it runs inline, over the same blocks. When blocks throw, the exception of the first of them is
+/// rethrown here.
 void parallel_for(Index n, Index grain, FunctionRef<void(Index begin, Index end)> body);
 
 /// parallel_for over rows of n elements each, in blocks of about 16 Ki elements.

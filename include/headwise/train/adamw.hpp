@@ -35,7 +35,8 @@ struct Moments {
 template <Real T>
 class AdamW {
  public:
-  explicit AdamW(const AdamWOptions& options = {}) : options_(options) {}
+  /// Throws UsageError unless both betas are in [0, 1), in precision T too.
+  explicit AdamW(const AdamWOptions& options = {});
 
   /// One update of every parameter that has a gradient, the gradient being scaled first. Parameters
   /// without one, or not trainable, keep value, moments and counter.

@@ -36,8 +36,6 @@ build_packages="g++ make cmake libopenblas-dev libfmt-dev libhwy-dev libcli11-de
 build() {
   folder=$1
   shift
-  cmake -S . -B "$folder" "$@" >"${TMPDIR:-/tmp}/headwise-configure.$$" 2>&1 ||
-    { cat "${TMPDIR:-/tmp}/headwise-configure.$$" >&2; exit 1; }
-  rm -f "${TMPDIR:-/tmp}/headwise-configure.$$"
+  said=$(cmake -S . -B "$folder" "$@" 2>&1) || { echo "$said" >&2; exit 1; }
   cmake --build "$folder" --parallel "$(nproc)"
 }

@@ -82,6 +82,7 @@ Var<T> Tape<T>::use(const Param<T>& p) {
 template <Real T>
 Var<T> Tape<T>::record(std::string_view name, Tensor<T> y, std::initializer_list<Var<T>> inputs,
                        Backward<T> backward) {
+  require<Error>(name != "leaf" && name != "param", "record: '{}' is not an op's name", name);
   Tape* tape = nullptr;
   std::vector<Index> slots;
   for (const Var<T>& x : inputs) {
@@ -129,7 +130,7 @@ void Tape<T>::backward(const Var<T>& y, Tensor<T> dy) {
       }
     }
   } catch (...) {
-    state_ = State::consumed;
+    state_ = State::failed;
     throw;
   }
   state_ = State::consumed;
@@ -140,7 +141,8 @@ Tensor<T> Tape<T>::grad(const Var<T>& leaf) const {
   require<Error>(
       leaf.tape_ == this && records_[static_cast<std::size_t>(leaf.slot_)].name == "leaf",
       "grad: this is not a leaf of this tape");
-  require<Error>(state_ == State::consumed, "grad: backward has not run yet");
+  require<Error>(state_ == State::consumed, "grad: backward {}",
+                 state_ == State::failed ? "did not finish" : "has not run yet");
   const Tensor<T>& g = grads_[static_cast<std::size_t>(leaf.slot_)];
   return g.empty() ? Tensor<T>::zeros(leaf.shape()) : g;
 }

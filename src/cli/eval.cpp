@@ -24,17 +24,14 @@ struct EvalCommand {
 
 int eval_run(const EvalCommand& c) {
   const Run run = Run::open(c.run);
-  const std::string text = text_of(c.data.empty() ? run.config().data : c.data);
-  std::vector<Id> tokens = run.tokenizer().encode(text);
-  if (c.data.empty()) {
-    require<DataError>(
-        text_hash(text) == run.config().data_hash,
-        "{}: the text '{}' is not the one the run was trained on; name it with --data", c.run,
-        run.config().data);
-    tokens = split(tokens, run.config().model.context).valid;
-  }
+  const bool own = c.data.empty();
+  const std::string text = own ? text_of_run(run, "") : text_of(c.data);
+  std::vector<Id> tokens =
+      about(own ? run.folder() : c.data, [&] { return run.tokenizer().encode(text); });
+  if (own) tokens = split(tokens, run.config().model.context).valid;
   return with_model(run, [&](const auto& model) {
     const Loss loss = evaluate_all(model, tokens);
+    require<Error>(std::isfinite(loss.mean), "{}: the loss is {}", run.model(), loss.mean);
     const std::string predicted = run.tokenizer().decode({tokens.begin() + 1, tokens.end()});
     const double bits = loss.mean / std::numbers::ln2;
     const double per_byte =

@@ -44,7 +44,7 @@ void print_json(const std::string& op, const std::string& label, const GradRepor
                          .dump());
 }
 
-int gradcheck_ops(const GradcheckCommand& c) {
+int gradcheck_ops(const GradcheckCommand& c, std::uint64_t seed) {
   const std::vector<OpSpec> all = op_table();
   std::vector<std::string> known;
   for (const OpSpec& spec : all) known.push_back(spec.name);
@@ -59,7 +59,7 @@ int gradcheck_ops(const GradcheckCommand& c) {
     if (!c.names.empty() && std::find(c.names.begin(), c.names.end(), spec.name) == c.names.end())
       continue;
     for (const OpCase& one : spec.cases) {
-      const GradReport report = headwise::gradcheck(one.f64, random_inputs(one));
+      const GradReport report = headwise::gradcheck(one.f64, random_inputs(one, seed));
       ++count[static_cast<int>(report.verdict)];
       (c.json_lines ? print_json : print_line)(spec.name, one.label, report);
     }
@@ -79,11 +79,11 @@ int gradcheck_ops(const GradcheckCommand& c) {
 
 }  // namespace
 
-std::function<int()> gradcheck_command(CLI::App& app, CommonOptions& /*common*/) {
+std::function<int()> gradcheck_command(CLI::App& app, CommonOptions& common) {
   const auto c = std::make_shared<GradcheckCommand>();
   app.add_option("name", c->names, "ops to check; none: all")->type_name("NAME...");
   bind(app, *c);
-  return [c] { return gradcheck_ops(*c); };
+  return [c, &common] { return gradcheck_ops(*c, common.seed); };
 }
 
 }  // namespace headwise::cli

@@ -50,7 +50,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", HEADWISE_VERSION);
   CommonOptions common;
-  common.program = argv[0];
+  if (argc > 0) common.program = argv[0];
   std::function<int()> chosen;
   for (const Row& row : kCommands) {
     CLI::App& sub = *app.add_subcommand(row.name, row.help);
@@ -59,9 +59,14 @@ int run(int argc, char** argv) {
   }
   try {
     app.parse(argc, argv);
+    require<UsageError>(common.threads >= 0 && common.threads <= 1024,
+                        "--threads: {} is not from 0 to 1024", common.threads);
     if (common.threads != 0) set_threads(static_cast<int>(common.threads));
     if (const char* isa = std::getenv("HEADWISE_ISA")) kernels::limit_isa(isa);
-    return chosen();
+    const int code = chosen();
+    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+    require<Error>(written, "standard output: cannot be written");
+    return code;
   } catch (const CLI::CallForHelp& e) {
     return app.exit(e);
   } catch (const CLI::CallForVersion& e) {

@@ -9,23 +9,31 @@
 namespace headwise::cli {
 
 Progress::Progress(Index total, Index done)
-    : terminal_(::isatty(STDERR_FILENO) != 0), total_(total), first_(done), start_(Clock::now()) {}
+    : terminal_(::isatty(STDERR_FILENO) != 0),
+      total_(total),
+      first_(done),
+      start_(Clock::now()),
+      last_(start_) {}
 
 void Progress::show(Index step, double loss, double tokens_per_second) {
   const Clock::time_point now = Clock::now();
-  if (!terminal_ || now - last_ < std::chrono::milliseconds(100)) return;
+  const auto pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::seconds(10);
+  if (now - last_ < pause) return;
   last_ = now;
-  shown_ = true;
-  constexpr int kWidth = 24;
-  const double part = static_cast<double>(step) / static_cast<double>(total_);
-  const int full = static_cast<int>(part * kWidth);
-  std::string bar;
-  for (int i = 0; i < kWidth; ++i) bar += i < full ? "█" : "░";
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double left = seconds / static_cast<double>(std::max<Index>(1, step - first_)) *
                       static_cast<double>(total_ - step);
-  fmt::print(stderr, "\r{} {:3.0f}%  step {}/{}  loss {:.3f}  {:.0f} tokens/s  {} left \033[K", bar,
-             100 * part, step, total_, loss, tokens_per_second, clock_text(left));
+  const std::string text = fmt::format("step {}/{}  loss {:.3f}  {:.0f} tokens/s  {} left", step,
+                                       total_, loss, tokens_per_second, clock_text(left));
+  if (!terminal_) {
+    fmt::print(stderr, "{}\n", text);
+    return;
+  }
+  shown_ = true;
+  constexpr Index kWidth = 16;  // short enough for 80 columns
+  std::string bar;
+  for (Index i = 0; i < kWidth; ++i) bar += i < step * kWidth / total_ ? "█" : "░";
+  fmt::print(stderr, "\r{} {} \033[K", bar, text);
   std::fflush(stderr);
 }
 

@@ -1,4 +1,4 @@
-// Shows how long work goes: a bar on a terminal, nothing otherwise. On stderr.
+// Shows how far work is: a bar on a terminal, a line every ten seconds elsewhere. On stderr.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Redraws the bar, ten times a second at most.
+  /// Tells of a step; most calls do nothing.
   void show(Index step, double loss, double tokens_per_second);
   /// Takes the bar away, so that a line can be printed.
   void clear();

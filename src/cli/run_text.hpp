@@ -1,15 +1,44 @@
-// The text a run is about.
+// The text a run is about, and errors that say where it came from.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
-#include "headwise/data/text.hpp"
+#include "headwise/train/run.hpp"
 
 namespace headwise::cli {
+
+/// f(), with `what` in front of the message of a DataError.
+template <class F>
+auto about(const std::string& what, F f) {
+  try {
+    return f();
+  } catch (const DataError& e) {
+    throw DataError(fmt::format("{}: {}", what, e.what()));
+  }
+}
 
 /// The text at `path`; the built-in stories for no path.
 inline std::string text_of(const std::string& path) {
   return path.empty() ? std::string(builtin_text()) : read_text(path);
+}
+
+/// A path that is right from every folder; "-" and "" stay what they are.
+inline std::string lasting_path(const std::string& path) {
+  return path.empty() || path == "-" ? path : std::filesystem::absolute(path).string();
+}
+
+/// The text a run was trained on, found again: where it was, or at `path` if that is given.
+inline std::string text_of_run(const Run& run, const std::string& path) {
+  const std::string& from = path.empty() ? run.config().data : path;
+  require<UsageError>(!path.empty() || from != "-",
+                      "--data: {} was trained from standard input; give its text again",
+                      run.folder());
+  const std::string text = text_of(from);
+  require<DataError>(text_hash(text) == run.config().data_hash,
+                     "{}: the text '{}' is not the one the run was started with (hash {}, was {})",
+                     run.folder(), from, text_hash(text), run.config().data_hash);
+  return text;
 }
 
 }  // namespace headwise::cli

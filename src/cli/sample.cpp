@@ -1,11 +1,11 @@
 // headwise sample RUN: continues a prompt.
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "cli/load.hpp"
 #include "cli/options.hpp"
+#include "cli/run_text.hpp"
 #include "headwise/models/sample.hpp"
 
 namespace headwise::cli {
@@ -28,14 +28,16 @@ struct SampleCommand {
   }
 };
 
+/// Streams of random numbers that nothing else draws from (the trainer numbers its own).
+constexpr std::uint64_t kSamples = 3;
+
 int sample_run(const SampleCommand& c, std::uint64_t seed) {
   require<UsageError>(c.tokens >= 1, "--tokens: {} is not 1 or more", c.tokens);
   require<UsageError>(c.samples >= 1, "--samples: {} is not 1 or more", c.samples);
-  require<UsageError>(std::isfinite(c.temperature) && c.temperature >= 0,
-                      "--temperature: {} is not a finite number from 0 up", c.temperature);
+  check_temperature(c.temperature);
   const Run run = Run::open(c.run);
   const CharTokenizer& tokenizer = run.tokenizer();
-  std::vector<Id> prompt = tokenizer.encode(c.prompt);
+  std::vector<Id> prompt = about("--prompt", [&] { return tokenizer.encode(c.prompt); });
   const auto context = run.config().model.context;
   if (static_cast<Index>(prompt.size()) > context)
     fmt::print(stderr, "note: the prompt has {} tokens, the model sees the last {}\n",
@@ -47,7 +49,7 @@ int sample_run(const SampleCommand& c, std::uint64_t seed) {
   }
   return with_model(run, [&](const auto& model) {
     for (Index i = 0; i < c.samples; ++i) {
-      Rng rng(seed, static_cast<std::uint64_t>(i));
+      Rng rng(seed, kSamples << 48 | static_cast<std::uint64_t>(i));
       const auto text = [&](const std::vector<Id>& ids) { return tokenizer.decode(ids); };
       if (c.json_lines) {
         const auto ids = sample(model, prompt, c.tokens, c.temperature, rng);

@@ -1,5 +1,6 @@
 // headwise train: from a text to a run folder.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
@@ -47,10 +48,12 @@ volatile std::sig_atomic_t interrupted = 0;
 
 extern "C" void on_interrupt(int signal) {
   interrupted = 1;
+  static constexpr char kSaid[] = "\nstopping after this step; once more to stop at once\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kSaid, sizeof kSaid - 1);
   std::signal(signal, SIG_DFL);
 }
 
-/// Speed since the last reading.
+/// Mean speed of training since the start.
 class Speed {
  public:
   explicit Speed(Index tokens_per_step) : per_step_(tokens_per_step) {}
@@ -109,59 +112,22 @@ void describe(const Run& run, Decoder<T>& model, const Split& text) {
   fmt::print("run         {}\n\n", run.folder());
 }
 
+void print_evaluation(const TrainCommand& c, const EvalRecord& e, const std::string& line,
+                      const Speed& speed) {
+  if (c.json_lines)
+    fmt::print("{}\n", line);
+  else
+    fmt::print("step {:6}  train {:.4f}  val {:.4f}{}  lr {:.2e}  {:.0f} tokens/s  {}\n", e.step,
+               e.train_loss, e.val_loss, e.best ? "*" : " ", e.lr, speed.tokens_per_second(),
+               clock_text(speed.seconds()));
+  std::fflush(stdout);
+}
+
 template <Real T>
-int train_loop(const TrainCommand& c, const Run& run, const Split& text, bool resumed) {
-  const TrainOptions& options = run.config().train;
-  Rng init(run.config().seed);
-  Decoder<T> model(run.config().model, init);
-  Trainer<T> trainer(model, options, text, run.config().seed);
-  if (resumed) {
-    trainer.load(run.last());
-    run.forget_after(trainer.steps_done());
-  }
-  if (!c.json_lines) describe(run, model, text);
-
-  std::signal(SIGINT, on_interrupt);
-  const Index first = trainer.steps_done();
-  Speed speed(options.batch * options.accumulate * run.config().model.context);
-  Progress progress(options.steps, first);
-  const auto stop = [&] {
-    return interrupted != 0 || (c.stop_after > 0 && trainer.steps_done() - first >= c.stop_after);
-  };
-  while (!trainer.done() && !stop()) {
-    const StepRecord record = trainer.step();
-    speed.step();
-    progress.show(record.step, record.loss, speed.tokens_per_second());
-    const bool evaluates = record.step % options.eval_every == 0 || trainer.done();
-    bool best = false;
-    if (evaluates) {
-      const EvalRecord e = speed.pause([&] { return trainer.evaluate(); });
-      best = e.best;
-      const std::string line = json{{"event", "eval"},
-                                    {"step", e.step},
-                                    {"train_loss", e.train_loss},
-                                    {"val_loss", e.val_loss},
-                                    {"lr", e.lr},
-                                    {"tokens_per_second", speed.tokens_per_second()}}
-                                   .dump();
-      run.log(line);
-      progress.clear();
-      if (c.json_lines)
-        fmt::print("{}\n", line);
-      else
-        fmt::print("step {:6}  train {:.4f}  val {:.4f}{}  lr {:.2e}  {:.0f} tokens/s  {}\n",
-                   e.step, e.train_loss, e.val_loss, e.best ? "*" : " ", e.lr,
-                   speed.tokens_per_second(), clock_text(speed.seconds()));
-      std::fflush(stdout);
-    }
-    const bool saves = c.save_every > 0 && record.step % c.save_every == 0;
-    if (evaluates || saves || stop()) save_run(run, trainer, model, best);
-  }
-  progress.clear();
-  std::signal(SIGINT, SIG_DFL);
-
-  if (c.json_lines) {
-    const auto number = [](double x) { return std::isfinite(x) ? json(x) : json(nullptr); };
+void print_end(const TrainCommand& c, const Run& run, const Trainer<T>& trainer, Decoder<T>& model,
+               const Speed& speed) {
+  const auto number = [](double x) { return std::isfinite(x) ? json(x) : json(nullptr); };
+  if (c.json_lines)
     fmt::print("{}\n", json{{"event", "done"},
                             {"steps", trainer.steps_done()},
                             {"val_loss", number(trainer.val_loss())},
@@ -171,20 +137,82 @@ int train_loop(const TrainCommand& c, const Run& run, const Split& text, bool re
                             {"seconds", speed.seconds()},
                             {"run", run.folder()}}
                            .dump());
-  } else if (!trainer.done()) {
+  else if (!trainer.done() || trainer.evaluation_due())
     fmt::print("stopped at step {} of {}, saved; go on with\n  {} train --resume {}\n",
-               trainer.steps_done(), options.steps, c.common->program, run.folder());
-  } else {
+               trainer.steps_done(), run.config().train.steps, c.common->program, run.folder());
+  else
     fmt::print("\nbest validation loss {:.4f} after {}; try\n  {} sample {}\n",
                trainer.best_val_loss(), clock_text(speed.seconds()), c.common->program,
                run.folder());
+}
+
+/// Steps, evaluates and saves until the run is done or somebody wants it to stop. The state is
+/// saved before an evaluation too: that may take long, and whoever stops it loses nothing.
+template <Real T>
+void train_loop(const TrainCommand& c, const Run& run, Trainer<T>& trainer, Decoder<T>& model) {
+  const TrainOptions& options = run.config().train;
+  const Index first = trainer.steps_done();
+  Speed speed(options.batch * options.accumulate * run.config().model.context);
+  Progress progress(options.steps, first);
+  const auto save = [&](bool best) {
+    speed.pause([&] { return save_run(run, trainer, model, best), 0; });
+  };
+  const auto stop = [&] {
+    return interrupted != 0 || (c.stop_after > 0 && trainer.steps_done() - first >= c.stop_after);
+  };
+  while (true) {
+    if (trainer.evaluation_due()) {
+      const auto e = speed.pause([&] { return trainer.evaluate([] { return interrupted == 0; }); });
+      if (!e) break;
+      const std::string line = json{{"event", "eval"},
+                                    {"step", e->step},
+                                    {"train_loss", e->train_loss},
+                                    {"val_loss", e->val_loss},
+                                    {"lr", e->lr},
+                                    {"tokens_per_second", speed.tokens_per_second()}}
+                                   .dump();
+      run.log(line);
+      save(e->best);
+      progress.clear();
+      print_evaluation(c, *e, line, speed);
+    }
+    if (trainer.done() || stop()) break;
+    const StepRecord record = trainer.step();
+    speed.step();
+    progress.show(record.step, record.loss, speed.tokens_per_second());
+    const bool due = c.save_every > 0 && record.step % c.save_every == 0;
+    if (due || trainer.evaluation_due() || stop()) save(false);
   }
+  progress.clear();
+  print_end(c, run, trainer, model, speed);
+}
+
+/// Everything that can be wrong is found before there is a folder: `run` is called last.
+template <Real T>
+int train_with(const TrainCommand& c, const RunConfig& config, const Split& text,
+               const std::function<Run()>& run, const std::string& resumed) {
+  Rng init(config.seed);
+  Decoder<T> model(config.model, init);
+  Trainer<T> trainer(model, config.train, text, config.seed);
+  if (!resumed.empty()) {
+    trainer.load(resumed);
+    require<UsageError>(config.train.steps >= trainer.steps_done(),
+                        "--steps: {} is below the {} steps that the run has done",
+                        config.train.steps, trainer.steps_done());
+  }
+  const Run folder = run();
+  if (!resumed.empty()) folder.forget_after(trainer.evaluated());
+  if (!c.json_lines) describe(folder, model, text);
+  std::signal(SIGINT, on_interrupt);
+  train_loop(c, folder, trainer, model);
+  std::signal(SIGINT, SIG_DFL);
   return kDone;
 }
 
-int train_with(const TrainCommand& c, const Run& run, const Split& text, bool resumed) {
-  return run.config().dtype == Dtype::f64 ? train_loop<double>(c, run, text, resumed)
-                                          : train_loop<float>(c, run, text, resumed);
+int train_in_precision(const TrainCommand& c, const RunConfig& config, const Split& text,
+                       const std::function<Run()>& run, const std::string& resumed = "") {
+  return config.dtype == Dtype::f64 ? train_with<double>(c, config, text, run, resumed)
+                                    : train_with<float>(c, config, text, run, resumed);
 }
 
 /// Goes on with a run: what it was started with stays, but for how long and how often.
@@ -200,18 +228,18 @@ int resume(TrainCommand& c) {
     require<UsageError>(free || option->count() == 0,
                         "{}: belongs to the run {} and cannot change on --resume", name, c.resume);
   }
-  TrainOptions train = run.config().train;
-  if (c.given("--steps")) train.steps = c.train.steps;
-  if (c.given("--eval-every")) train.eval_every = c.train.eval_every;
-  if (c.given("--eval-batches")) train.eval_batches = c.train.eval_batches;
-  train.validate();
-  const std::string text = text_of(c.given("--data") ? c.data : run.config().data);
-  require<DataError>(text_hash(text) == run.config().data_hash,
-                     "{}: the text '{}' is not the one the run was started with (hash {}, was {})",
-                     c.resume, c.given("--data") ? c.data : run.config().data, text_hash(text),
-                     run.config().data_hash);
-  run.set_train(train);
-  return train_with(c, run, split(run.tokenizer().encode(text), run.config().model.context), true);
+  RunConfig config = run.config();
+  if (c.given("--steps")) config.train.steps = c.train.steps;
+  if (c.given("--eval-every")) config.train.eval_every = c.train.eval_every;
+  if (c.given("--eval-batches")) config.train.eval_batches = c.train.eval_batches;
+  config.train.validate();
+  const std::string text = text_of_run(run, c.data);
+  const Split parts = split(run.tokenizer().encode(text), config.model.context);
+  const auto reopened = [&] {
+    run.set_train(config.train);
+    return run;
+  };
+  return train_in_precision(c, config, parts, reopened, run.last());
 }
 
 int start(TrainCommand& c) {
@@ -221,19 +249,25 @@ int start(TrainCommand& c) {
   checked.vocab = 1;  // the rest is wrong or right before any text is read
   checked.validate();
   const std::string text = text_of(c.data);
-  const CharTokenizer tokenizer = CharTokenizer::from_text(text);
-  const Split parts = split(tokenizer.encode(text), c.model.context);
-  if (text.find('\r') != std::string::npos)
-    fmt::print(stderr, "note: the text has carriage returns (\\r); they are kept as characters\n");
   RunConfig config{.model = c.model,
                    .train = c.train,
                    .dtype = c.dtype,
                    .seed = c.common->seed,
-                   .data = c.data,
+                   .data = lasting_path(c.data),
                    .data_hash = text_hash(text)};
-  config.model.vocab = tokenizer.vocab();
-  const Run run = Run::create(c.out.empty() ? free_folder() : c.out, config, tokenizer);
-  return train_with(c, run, parts, false);
+  return about(c.data.empty() ? "the built-in stories" : c.data, [&] {
+    const CharTokenizer tokenizer = CharTokenizer::from_text(text);
+    const Split parts = split(tokenizer.encode(text), c.model.context);
+    if (text.find('\r') != std::string::npos)
+      fmt::print(stderr,
+                 "note: the text has carriage returns (\\r); they are kept as characters\n");
+    config.model.vocab = tokenizer.vocab();
+    return [&c, config, parts, tokenizer] {
+      return train_in_precision(c, config, parts, [&] {
+        return Run::create(c.out.empty() ? free_folder() : c.out, config, tokenizer);
+      });
+    };
+  })();
 }
 
 }  // namespace

@@ -76,8 +76,12 @@ void Products<T>::add(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c)
           "gemm: ({},{}) times ({},{}) does not fit ({},{})", a.rows, a.cols, b.rows, b.cols,
           c.rows, c.cols);
   if (c.transposed) return add(alpha, b.t(), a.t(), beta, c.t());  // c^T = b^T a^T
-  if (std::find(results_.begin(), results_.end(), c.data) != results_.end()) run();
-  results_.push_back(c.data);
+  const std::pair<const T*, const T*> span(c.data, c.data + (c.rows - 1) * c.ld + c.cols);
+  if (std::any_of(results_.begin(), results_.end(), [&](const auto& other) {
+        return span.first < other.second && other.first < span.second;
+      }))
+    run();
+  results_.push_back(span);
   for_each_tile(c.rows, c.cols, [&](Index i, Index j, Index m, Index n) {
     tiles_.push_back(
         {alpha, beta, a.block(i, 0, m, a.cols), b.block(0, j, b.rows, n), c.block(i, j, m, n)});

@@ -61,6 +61,13 @@ void* pool_take(std::size_t bytes) {
     p.stats.cached_bytes -= size;
   } else {
     memory = std::aligned_alloc(64, size);
+    if (memory == nullptr) {  // once more, without what is only kept
+      for (auto& [bytes_each, buffers] : p.free)
+        for (void* kept : buffers) std::free(kept);
+      p.free.clear();
+      p.stats.cached_bytes = 0;
+      memory = std::aligned_alloc(64, size);
+    }
     if (memory == nullptr) throw std::bad_alloc();
     if (size > kLarge) ++p.stats.large_allocations;
   }

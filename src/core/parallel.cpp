@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
-#include <thread>
 
 #include "core/single_thread.hpp"
 #include "headwise/core/error.hpp"
@@ -14,7 +13,7 @@ namespace headwise {
 namespace {
 
 int& thread_count() {
-  static int count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  static int count = std::max(1, omp_get_num_procs());  // heeds the process's affinity
   return count;
 }
 

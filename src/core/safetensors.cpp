@@ -63,7 +63,7 @@ std::string brief(const json& x) {
   return flat ? x.dump(-1, ' ', true, json::error_handler_t::replace) : "(nested)";
 }
 
-/// A non-negative whole number of at most 2^62, or nothing.
+/// Whether x is a whole number from 0 to 2^62.
 bool is_count(const json& x) {
   return x.is_number_unsigned() && x.get<std::uint64_t>() <= (std::uint64_t{1} << 62);
 }

@@ -47,11 +47,18 @@ void for_each_character(std::string_view text, F f) {
   }
 }
 
+void require_window(Index tokens, Index context) {
+  require<DataError>(tokens > context,
+                     "text: {} tokens, need at least {} (--context {} and the token after)", tokens,
+                     context + 1, context);
+}
+
 std::string read_standard_input() {
   std::string bytes;
   for (char buffer[1 << 16];;) {
     const std::size_t n = std::fread(buffer, 1, sizeof buffer, stdin);
     bytes.append(buffer, n);
+    require<DataError>(std::ferror(stdin) == 0, "standard input: cannot be read");
     if (n == 0) return bytes;
   }
 }
@@ -125,9 +132,7 @@ std::string CharTokenizer::decode(const std::vector<Id>& ids) const {
 
 Split split(const std::vector<Id>& tokens, Index context) {
   const auto n = static_cast<Index>(tokens.size());
-  require<DataError>(n > context,
-                     "text: {} tokens, need at least {} (--context {} and the token after)", n,
-                     context + 1, context);
+  require_window(n, context);
   const Index cut = n * 9 / 10;
   if (n - cut <= context || cut <= context) return {tokens, tokens, true};
   return {{tokens.begin(), tokens.begin() + cut}, {tokens.begin() + cut, tokens.end()}, false};
@@ -135,10 +140,10 @@ Split split(const std::vector<Id>& tokens, Index context) {
 
 Batch random_batch(const std::vector<Id>& tokens, Index batch, Index context, Rng& rng) {
   const auto n = static_cast<Index>(tokens.size());
-  require<DataError>(n > context,
-                     "text: {} tokens, need at least {} (--context {} and the token after)", n,
-                     context + 1, context);
+  require_window(n, context);
   std::vector<Id> inputs, targets;
+  inputs.reserve(static_cast<std::size_t>(batch * context));
+  targets.reserve(static_cast<std::size_t>(batch * context));
   for (Index b = 0; b < batch; ++b) {
     const auto start = tokens.begin() + rng.below(n - context);
     inputs.insert(inputs.end(), start, start + context);

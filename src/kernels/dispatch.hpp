@@ -1,4 +1,6 @@
-// From a kernel's per-instruction-set wrappers name_f32 and name_f64 to one template.
+// From a kernel's per-instruction-set wrappers name_f32 and name_f64 to one template. A wrapper
+// calls HWY_NAMESPACE::f: an unqualified call would find the dispatching f by its arguments, and
+// recurse.
 #pragma once
 
 #include <type_traits>
@@ -9,8 +11,6 @@
   HWY_EXPORT(name##_f32);     \
   HWY_EXPORT(name##_f64)
 
-/// (Wrappers name their target, HWY_NAMESPACE::f: else argument-dependent lookup would find the
-/// dispatching f again.)
 /// The kernel for precision T, compiled for the best instruction set in use.
 #define HEADWISE_KERNEL(name, T) \
   (::headwise::kernels::pick<T>(HWY_DYNAMIC_DISPATCH(name##_f32), HWY_DYNAMIC_DISPATCH(name##_f64)))

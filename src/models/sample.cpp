@@ -5,11 +5,18 @@
 
 namespace headwise {
 
-template <Real T>
-Id draw(std::span<const T> logits, double temperature, Rng& rng) {
+void check_temperature(double temperature) {
   require<UsageError>(std::isfinite(temperature) && temperature >= 0,
                       "--temperature: {} is not a finite number from 0 up", temperature);
-  const auto top = std::max_element(logits.begin(), logits.end());
+}
+
+template <Real T>
+Id draw(std::span<const T> logits, double temperature, Rng& rng) {
+  check_temperature(temperature);
+  const auto top = std::max_element(logits.begin(), logits.end());  // -inf: never drawn
+  require<Error>(std::none_of(logits.begin(), logits.end(), [](T x) { return std::isnan(x); }) &&
+                     std::isfinite(*top),
+                 "sample: the model's logits are not finite");
   if (temperature == 0) return static_cast<Id>(top - logits.begin());
   std::vector<double> upto;  // cumulated, unnormalised probabilities
   double total = 0;

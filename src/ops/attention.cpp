@@ -92,7 +92,9 @@ Var<T> attention(const Var<T>& q, const Var<T>& k, const Var<T>& v, const Attend
     auto pattern = Tensor<T>::uninitialized({plan.batch, plan.heads, plan.queries, plan.keys});
     const Shape shape = pattern.shape();
     kernels::attention_pattern(plan, q.value().data(), k.value().data(), pattern.data(), rows);
-    const bool replaced = how.tap->see(pattern);
+    // The copy makes a write show: it moves the pattern to storage of its own.
+    const Tensor<T> before = pattern;
+    const bool replaced = how.tap->see(pattern) || std::as_const(pattern).data() != before.data();
     require(!pattern.empty() && pattern.shape() == shape,
             "attention: the replaced pattern {} must have shape {}", pattern.shape(), shape);
     if (replaced && reaches_beyond(plan, pattern)) plan.mask.causal = false;  // used as it is

@@ -8,6 +8,7 @@
 
 #include "headwise/core/parallel.hpp"
 #include "headwise/core/tensor.hpp"
+#include "kernels/kernels.hpp"
 
 namespace headwise {
 
@@ -22,6 +23,12 @@ inline Shape broadcast_shape(std::string_view op, const Shape& a, const Shape& b
     sizes[static_cast<std::size_t>(rank - i)] = m == 1 ? n : m;
   }
   return Shape(std::span<const Index>(sizes.data(), static_cast<std::size_t>(rank)));
+}
+
+/// Whether the last sizes of `whole` are those of `part`.
+inline bool ends_with(const Shape& whole, const Shape& part) {
+  const auto a = whole.sizes(), b = part.sizes();
+  return a.size() >= b.size() && std::equal(b.begin(), b.end(), a.end() - part.rank());
 }
 
 /// Walks a tensor of shape `whole` row-major and tells where each element sits in one of shape
@@ -67,6 +74,14 @@ Tensor<T> broadcast(std::string_view op, const Tensor<T>& a, const Tensor<T>& b,
     });
     return y;
   }
+  if (a.shape() == shape && ends_with(shape, b.shape())) {  // b again and again
+    const Index n = std::max<Index>(1, b.size());
+    parallel_rows(y.size() / n, n, [&](Index begin, Index end) {
+      for (Index r = begin; r < end; ++r)
+        for (Index i = 0; i < n; ++i) out[r * n + i] = f(x[r * n + i], z[i]);
+    });
+    return y;
+  }
   BroadcastWalk in_a(a.shape(), shape), in_b(b.shape(), shape);
   for (Index i = 0; i < y.size(); ++i, in_a.next(), in_b.next())
     out[i] = f(x[in_a.at()], z[in_b.at()]);
@@ -80,6 +95,11 @@ Tensor<T> sum_to(const Shape& shape, const Tensor<T>& dy) {
   Tensor<T> sum = Tensor<T>::zeros(shape);
   T* out = sum.data();
   const T* in = dy.data();
+  if (ends_with(dy.shape(), shape) && sum.size() > 0) {
+    for (Index r = 0; r < dy.size() / sum.size(); ++r)
+      kernels::add(in + r * sum.size(), out, sum.size());
+    return sum;
+  }
   BroadcastWalk walk(shape, dy.shape());
   for (Index i = 0; i < dy.size(); ++i, walk.next()) out[walk.at()] += in[i];
   return sum;

@@ -12,8 +12,8 @@ std::vector<OpSpec> op_table() {
   };
 }
 
-std::vector<Tensor<double>> random_inputs(const OpCase& c) {
-  Rng rng(7);
+std::vector<Tensor<double>> random_inputs(const OpCase& c, std::uint64_t seed) {
+  Rng rng(seed);
   std::vector<Tensor<double>> inputs;
   for (const Shape& shape : c.shapes) {
     Tensor<double> x = Tensor<double>::uninitialized(shape);

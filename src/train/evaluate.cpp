@@ -25,16 +25,23 @@ double loss_of(const Decoder<T>& model, const Batch& batch) {
 }  // namespace
 
 template <Real T>
-Loss evaluate(const Decoder<T>& model, const std::vector<Id>& tokens, Index batch, Index batches) {
+std::optional<Loss> evaluate(const Decoder<T>& model, const std::vector<Id>& tokens, Index batch,
+                             Index batches, FunctionRef<bool()> keep_going) {
   Rng rng(kEvaluationSeed);
   Loss loss;
   for (Index i = 0; i < batches; ++i) {
+    if (!keep_going()) return std::nullopt;
     const Batch b = random_batch(tokens, batch, model.config.context, rng);
     loss.mean += loss_of(model, b);
     loss.tokens += b.targets.shape.size();
   }
   loss.mean /= static_cast<double>(batches);
   return loss;
+}
+
+template <Real T>
+Loss evaluate(const Decoder<T>& model, const std::vector<Id>& tokens, Index batch, Index batches) {
+  return *evaluate(model, tokens, batch, batches, [] { return true; });
 }
 
 template <Real T>
@@ -50,9 +57,13 @@ Loss evaluate_all(const Decoder<T>& model, const std::vector<Id>& tokens) {
   return {total / static_cast<double>(predicted), predicted};
 }
 
-template Loss evaluate(const Decoder<float>&, const std::vector<Id>&, Index, Index);
-template Loss evaluate(const Decoder<double>&, const std::vector<Id>&, Index, Index);
-template Loss evaluate_all(const Decoder<float>&, const std::vector<Id>&);
-template Loss evaluate_all(const Decoder<double>&, const std::vector<Id>&);
+#define HEADWISE_INSTANTIATE(T)                                                                  \
+  template std::optional<Loss> evaluate(const Decoder<T>&, const std::vector<Id>&, Index, Index, \
+                                        FunctionRef<bool()>);                                    \
+  template Loss evaluate(const Decoder<T>&, const std::vector<Id>&, Index, Index);               \
+  template Loss evaluate_all(const Decoder<T>&, const std::vector<Id>&);
+HEADWISE_INSTANTIATE(float)
+HEADWISE_INSTANTIATE(double)
+#undef HEADWISE_INSTANTIATE
 
 }  // namespace headwise

@@ -13,6 +13,9 @@ void TrainOptions::validate() const {
   };
   at_least("--batch", batch, 1);
   at_least("--accumulate", accumulate, 1);
+  constexpr Index kMost = 1 << 20;
+  require<UsageError>(batch <= kMost, "--batch: {} is more than {}", batch, kMost);
+  require<UsageError>(accumulate <= kMost, "--accumulate: {} is more than {}", accumulate, kMost);
   at_least("--steps", steps, 1);
   at_least("--warmup", warmup, 0);
   at_least("--eval-every", eval_every, 1);

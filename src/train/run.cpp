@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "headwise/core/file.hpp"
 #include "headwise/core/parse.hpp"
@@ -72,8 +73,9 @@ void read_json(const std::string& path, F use) {
   const std::string text = read_file(path);
   try {
     use(json::parse(text));
-  } catch (const json::exception& e) {
-    throw DataError(fmt::format("{}: {}", path, e.what()));
+  } catch (const json::exception& e) {  // "[json.exception....] what is wrong"
+    const std::string_view what = e.what();
+    throw DataError(fmt::format("{}: {}", path, what.substr(what.find("] ") + 2)));
   } catch (const Error& e) {
     throw DataError(fmt::format("{}: {}", path, e.what()));
   }
@@ -108,7 +110,7 @@ Run::Run(std::string folder, const RunConfig& config, CharTokenizer tokenizer)
 
 Run Run::create(const std::string& folder, const RunConfig& config,
                 const CharTokenizer& tokenizer) {
-  require<UsageError>(!std::filesystem::exists(folder + "/config.json"),
+  require<UsageError>(!std::filesystem::exists(folder + "/last.safetensors"),
                       "--out: {} holds a run already; --resume it or choose another folder",
                       folder);
   Run run(folder, config, tokenizer);
@@ -169,7 +171,7 @@ void Run::forget_after(Index step) const {
   const std::string path = folder_ + "/log.jsonl";
   if (!std::filesystem::exists(path)) return;
   std::string kept;
-  std::ifstream file(path, std::ios::binary);
+  std::istringstream file(read_file(path));
   for (std::string line; std::getline(file, line);) {
     const json j = json::parse(line, nullptr, false);
     const bool has_step = j.is_object() && j.contains("step") && j["step"].is_number_integer();

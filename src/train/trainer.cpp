@@ -97,12 +97,15 @@ StepRecord Trainer<T>::step() {
 }
 
 template <Real T>
-EvalRecord Trainer<T>::evaluate() {
-  state_.val_loss =
-      headwise::evaluate(model_, text_.valid, options_.batch, options_.eval_batches).mean;
-  require<Error>(std::isfinite(state_.val_loss),
-                 "step {}: the validation loss is {} at learning rate {}", state_.steps,
-                 state_.val_loss, state_.lr);
+std::optional<EvalRecord> Trainer<T>::evaluate(FunctionRef<bool()> keep_going) {
+  const std::optional<Loss> loss =
+      headwise::evaluate(model_, text_.valid, options_.batch, options_.eval_batches, keep_going);
+  if (!loss) return std::nullopt;
+  require<Error>(std::isfinite(loss->mean),
+                 "step {}: the validation loss is {} at learning rate {}", state_.steps, loss->mean,
+                 state_.lr);
+  state_.val_loss = loss->mean;
+  state_.evaluated = state_.steps;
   EvalRecord record{
       .step = state_.steps,
       .train_loss = state_.loss_sum / static_cast<double>(std::max<Index>(1, state_.loss_count)),

@@ -44,7 +44,7 @@ TEST_CASE("impossible settings are refused before any work (case 51)", "[cli][er
       {"train --gelu relu", "headwise: --gelu: expected exact or tanh, got 'relu'"},
       {"train --dtype f16", "headwise: --dtype: expected f32 or f64, got 'f16'"},
       {"train --threads 0x", "headwise: --threads: expected a whole number, got '0x'"},
-      {"train --threads -1", "headwise: threads: -1 is not from 1 to 1024"},
+      {"train --threads -1", "headwise: --threads: -1 is not from 0 to 1024"},
       {"gradcheck foo",
        "headwise: gradcheck: no op or layer is called 'foo'; known: add, attention"},
       {"sample", "run"},
@@ -73,7 +73,7 @@ TEST_CASE("text that cannot be trained on is named, and no folder is left (cases
   refused("--data " + empty, "headwise: " + empty + ": is empty (0 bytes)");
   refused("--data " + folder.file("bom.txt", "\xEF\xBB\xBF"), "is empty but for a byte-order mark");
   refused("--context 64 --data " + folder.file("ten.txt", "0123456789"),
-          "headwise: text: 10 tokens, need at least 65 (--context 64 and the token after)");
+          "ten.txt: text: 10 tokens, need at least 65 (--context 64 and the token after)");
   refused("--context 8 --data " + folder.file("eight.txt", "abababab"),
           "text: 8 tokens, need at least 9");
   refused("--data " + folder.file("bytes.txt", "it\x92s"), "text: byte 2 (0x92) is not UTF-8");
@@ -137,4 +137,39 @@ TEST_CASE("weights that are not numbers stop a resumed run; its files stay as th
   CHECK_THAT(r.err, Catch::Contains("step 3"));
   CHECK_THAT(r.err, Catch::Contains("learning rate"));
   CHECK(contents(last) == bytes);
+}
+
+TEST_CASE("a run that fails before its first save leaves the folder free", "[cli][errors]") {
+  const Folder folder;
+  const std::string out = folder / "run";
+  const Result r = headwise_program("train --steps 50 --lr 1e30 --clip 0 --out " + out + kTiny);
+  CHECK(r.code == 1);
+  CHECK_THAT(r.err, Catch::Contains("step ") && Catch::Contains("learning rate"));
+  CHECK(headwise_program("train --steps 2 --out " + out + kTiny).code == 0);
+}
+
+TEST_CASE("a run cannot be resumed for fewer steps than it has done", "[cli][errors]") {
+  const Folder folder;
+  const std::string run = folder / "run";
+  REQUIRE(headwise_program("train --steps 9 --out " + run + kTiny).code == 0);
+  const std::string config = contents(run + "/config.json");
+  const Result r = headwise_program("train --resume " + run + " --steps 5");
+  CHECK(r.code == 2);
+  CHECK_THAT(r.err, Catch::Contains("--steps: 5 is below the 9 steps that the run has done"));
+  CHECK(contents(run + "/config.json") == config);
+}
+
+TEST_CASE("a run trained from standard input asks for its text by name", "[cli][errors]") {
+  const Folder folder;
+  const std::string run = folder / "run";
+  REQUIRE(shell("head -c 300 /dev/zero | tr '\\0' ab | \"$H\" train --data - --steps 2 --out " +
+                run + kTiny)
+              .code == 0);
+  const Result r = headwise_program("eval " + run + " </dev/null");
+  CHECK(r.code == 2);
+  CHECK_THAT(r.err, Catch::Contains("was trained from standard input; give its text again"));
+}
+
+TEST_CASE("output that cannot be written is a failure", "[cli][errors]") {
+  CHECK(headwise_program("gradcheck sum >/dev/full").code == 1);
 }

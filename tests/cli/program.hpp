@@ -58,9 +58,9 @@ inline Result headwise_program(const std::string& arguments) {
   return shell("\"$H\" " + arguments);
 }
 
-/// Options of a model that trains in no time, on one thread.
-inline const std::string kTiny =
-    " --threads 1 --layers 1 --heads 2 --width 8 --context 8 --batch 2 --eval-batches 2 --warmup "
-    "2 ";
+/// Options of a model that trains in no time, on one thread; and with short evaluations.
+inline const std::string kOthers =
+    " --threads 1 --layers 1 --heads 2 --width 8 --context 8 --batch 2 --warmup 2 ";
+inline const std::string kTiny = kOthers + "--eval-batches 2 ";
 
 }  // namespace headwise::test

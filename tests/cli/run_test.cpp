@@ -146,3 +146,16 @@ TEST_CASE("gradcheck prints a line a case and fails on nothing", "[cli]") {
        {"name", "case", "dtype", "elements", "skipped", "worst", "where", "analytic", "numeric"})
     CHECK(all[0].contains(key));
 }
+
+TEST_CASE("Ctrl-C during an evaluation loses nothing", "[cli]") {
+  const Folder folder;
+  const std::string straight = folder / "straight", broken = folder / "broken";
+  const std::string options = " --steps 40 --eval-every 20 --out ";
+  const Result r = shell("\"$H\" train" + options + broken + kOthers +
+                         " --eval-batches 100000000 & until [ -f " + broken +
+                         "/last.safetensors ]; do sleep 0.01; done; kill -INT $!; wait $!");
+  CHECK(r.code == 0);
+  REQUIRE(headwise_program("train --threads 1 --eval-batches 2 --resume " + broken).code == 0);
+  REQUIRE(headwise_program("train" + options + straight + kTiny).code == 0);
+  same_run(straight, broken);
+}

@@ -121,7 +121,9 @@ TEST_CASE("a new run's folder holds its configuration and tokenizer", "[train][r
 
 TEST_CASE("a folder that holds a run is refused", "[train][run][errors]") {
   const TemporaryFolder folder;
-  Run::create(folder.path(), small(), letters());
+  const Run run = Run::create(folder.path(), small(), letters());
+  Run::create(folder.path(), small(), letters());  // nothing was trained yet: nothing to lose
+  replace_file(run.last(), "a state");
   const std::string before = read_file(folder / "config.json");
   CHECK_THROWS_WITH(
       Run::create(folder.path(), unusual(), letters()),

@@ -93,7 +93,8 @@ class Tape {
   void backward(const Var<T>& loss, T seed = 1);
   /// Backward from any result, given the gradient dy of some scalar with respect to it.
   void backward(const Var<T>& y, Tensor<T> dy);
-  /// The gradient of a leaf, after backward: zeros when nothing reached it.
+  /// The gradient of a leaf, after backward: zeros when nothing reached it. A plain tensor: put
+  /// into another graph it is a constant there, there are no second derivatives.
   [[nodiscard]] Tensor<T> grad(const Var<T>& leaf) const;
 
   /// Names of the records so far, in order; "leaf" and "param" for inputs.
@@ -112,7 +113,7 @@ class Tape {
     Backward<T> backward;       // null for leaves and parameters
     const Param<T>* param = nullptr;
   };
-  enum class State { recording, running, consumed };
+  enum class State { recording, running, consumed, failed };
 
   Var<T> append(Record record, Tensor<T> value);
 

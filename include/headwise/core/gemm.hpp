@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headwise/core/mat.hpp"
@@ -21,7 +22,7 @@ void gemm_tile(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c);
 
 /// Independent products that share one parallel region, so that a small one leaves no core idle.
 /// Their tiles start in the order in which the products were added: the one with few tiles first.
-/// A product into a matrix that an earlier one writes waits for it.
+/// A product into memory that an earlier one writes waits for it.
 template <Real T>
 class Products {
  public:
@@ -36,7 +37,7 @@ class Products {
     Mat<T> c;
   };
   std::vector<Tile> tiles_;
-  std::vector<const T*> results_;  // of the products waiting
+  std::vector<std::pair<const T*, const T*>> results_;  // where the waiting ones write
 };
 
 /// The BLAS in use, e.g. "OpenBLAS 0.3.21 (pthread), kernel Haswell".

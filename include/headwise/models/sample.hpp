@@ -8,9 +8,11 @@
 
 namespace headwise {
 
+/// Throws UsageError unless a temperature is finite and not negative.
+void check_temperature(double temperature);
+
 /// Draws the next token from logits (V): softmax(logits / temperature), or for temperature 0 the
-/// largest, the lowest id among equals. Throws UsageError unless the temperature is finite and not
-/// negative.
+/// largest, the lowest id among equals. Throws Error when the logits are not finite.
 template <Real T>
 Id draw(std::span<const T> logits, double temperature, Rng& rng);
 

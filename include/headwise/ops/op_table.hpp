@@ -43,7 +43,7 @@ namespace specs {
 /// Every op with its cases, in the order of ops.def.
 std::vector<OpSpec> op_table();
 
-/// Inputs for a case, from its domain: always the same ones.
-std::vector<Tensor<double>> random_inputs(const OpCase& c);
+/// Inputs for a case, from its domain: always the same ones for a seed.
+std::vector<Tensor<double>> random_inputs(const OpCase& c, std::uint64_t seed = 1);
 
 }  // namespace headwise

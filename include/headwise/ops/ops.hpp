@@ -79,7 +79,7 @@ template <Real T>
 struct PatternTap {
   virtual ~PatternTap() = default;
   /// pattern (B,H,T,S), rows that sum to 1 (or 0, where a query sees nothing). Returns whether it
-  /// was overwritten: a replaced pattern is a constant and sends no gradient to q and k.
+  /// is to be a constant that sends no gradient to q and k; a pattern that was written always is.
   virtual bool see(Tensor<T>& pattern) = 0;
 };
 

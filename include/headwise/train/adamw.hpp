@@ -66,10 +66,11 @@ double gradient_norm(Model& model) {
   double total = 0;
   for_each_param(model, [&](const std::string& name, const auto& p) {
     const double square = p.grad.empty() ? 0 : squared_norm(p.grad);
-    require<Error>(square * 0 == 0, "gradient of '{}' is not finite (squared norm {})", name,
+    require<Error>(std::isfinite(square), "gradient of '{}' is not finite (squared norm {})", name,
                    square);
     total += square;
   });
+  require<Error>(std::isfinite(total), "gradient: the norm of all is not finite");
   return std::sqrt(total);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,9 +43,20 @@ class Trainer {
   /// One update. Throws Error, before anything has changed, when the loss or a gradient is not
   /// finite, or a trainable parameter got no gradient; the message names step, rate and parameter.
   StepRecord step();
-  EvalRecord evaluate();
+  /// The loss on the evaluation batches, or nothing, and nothing changed, once keep_going() is
+  /// false.
+  std::optional<EvalRecord> evaluate(FunctionRef<bool()> keep_going);
+  EvalRecord evaluate() {
+    return *evaluate([] { return true; });
+  }
 
   [[nodiscard]] Index steps_done() const { return state_.steps; }
+  /// Updates done at the last evaluation.
+  [[nodiscard]] Index evaluated() const { return state_.evaluated; }
+  /// Whether an evaluation is due: every eval_every steps, and at the end.
+  [[nodiscard]] bool evaluation_due() const {
+    return state_.steps > state_.evaluated && (state_.steps % options_.eval_every == 0 || done());
+  }
   [[nodiscard]] bool done() const { return state_.steps >= options_.steps; }
   [[nodiscard]] double val_loss() const { return state_.val_loss; }  ///< of the last evaluation
   [[nodiscard]] double best_val_loss() const { return state_.best_val_loss; }
@@ -65,6 +77,7 @@ class Trainer {
     double lr = 0;        ///< of the last step
     double loss_sum = 0;  ///< since the last evaluation
     Index loss_count = 0;
+    Index evaluated = 0;  ///< updates done at the last evaluation
     double val_loss = std::numeric_limits<double>::quiet_NaN();
     double best_val_loss = std::numeric_limits<double>::infinity();
     std::uint64_t seed = 0;
@@ -74,6 +87,7 @@ class Trainer {
       v("lr", lr);
       v("loss_sum", loss_sum);
       v("loss_count", loss_count);
+      v("evaluated", evaluated);
       v("val_loss", val_loss);
       v("best_val_loss", best_val_loss);
       v("seed", seed);

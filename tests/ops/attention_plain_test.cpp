@@ -74,7 +74,7 @@ double gap(const PlainSizes& n, const Mask& mask, FunctionRef<bool(Index t, Inde
 template <Real T>
 void check_sizes(const std::vector<std::pair<Index, Index>>& sizes, Index heads = 2,
                  Index kv_heads = 2) {
-  const WithThreads one(1);  // thousands of tiny regions; thread counts have tests of their own
+  const Threads one(1);  // thousands of tiny regions; thread counts have tests of their own
   for (const Sight& sight : sights())
     for (const auto& [t, s] : sizes) {
       const PlainSizes n{2, t, s, heads, kv_heads, 3, 2, 1 / std::sqrt(3.0)};

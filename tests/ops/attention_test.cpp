@@ -102,7 +102,7 @@ TEMPLATE_TEST_CASE("the last of fewer queries than keys sees all of them", "[ops
 TEMPLATE_TEST_CASE("decoding a query at a time equals the whole at once", "[ops][attention]", float,
                    double) {
   using T = TestType;
-  const WithThreads single(1);  // tiny regions
+  const Threads single(1);  // tiny regions
   constexpr Index kTime = 70, kWidth = 6;
   const Tensor<T> q = random_tensor<T>({1, kTime, kWidth}, 1),
                   k = random_tensor<T>({1, kTime, kWidth}, 2),

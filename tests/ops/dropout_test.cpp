@@ -107,7 +107,7 @@ TEMPLATE_TEST_CASE("a tap sees the pattern before dropout, the values feel it af
                    "[ops][dropout][attention]", float, double) {
   using T = TestType;
   constexpr int kSeeds = 4000;
-  const WithThreads single(1);  // four thousand tiny regions
+  const Threads single(1);  // four thousand tiny regions
   const Tensor<T> one = Tensor<T>::full({1, 1, 1}, 1);
   double mean = 0;
   bool pattern_whole = true, inverted = true;

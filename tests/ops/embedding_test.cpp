@@ -19,7 +19,7 @@ TEMPLATE_TEST_CASE("gradients of repeated ids add up, for any number of threads"
   using T = TestType;
   const Ids ids({3}, {0, 0, 2});
   for (const int n : {1, 2, 4}) {
-    const WithThreads use(n);
+    const Threads use(n);
     const Pass<T> found =
         pass<T>([&](const auto& v) { return embedding(v[0], ids); }, {Tensor<T>({3, 1}, {1, 2, 3})},
                 Tensor<T>({3, 1}, {T(.2), T(.3), T(.7)}));
@@ -42,7 +42,7 @@ TEMPLATE_TEST_CASE("many ids give the gradient of plain additions in order", "[o
     for (Index c = 0; c < kWidth; ++c)
       to[ids[static_cast<std::size_t>(i)] * kWidth + c] += dy.data()[i * kWidth + c];
   for (const int n : {1, 2, 4}) {
-    const WithThreads use(n);
+    const Threads use(n);
     const Pass<T> found = pass<T>([&](const auto& v) { return embedding(v[0], Ids({kIds}, ids)); },
                                   {random_tensor<T>({kRows, kWidth}, 2)}, dy);
     CHECK(same_bits(found.d[0], expected));

@@ -12,7 +12,7 @@ using namespace headwise;
 using namespace headwise::test;
 
 TEST_CASE("every op's gradient matches finite differences", "[ops][gradcheck]") {
-  const WithThreads one(1);  // thousands of tiny regions
+  const Threads one(1);  // thousands of tiny regions
   for (const OpSpec& spec : op_table())
     for (const OpCase& c : spec.cases) {
       DYNAMIC_SECTION(spec.name << ": " << c.label) {

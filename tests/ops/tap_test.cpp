@@ -143,3 +143,27 @@ TEST_CASE("what a tap throws comes through", "[ops][attention]") {
   ReplacePattern<float> angry([](Tensor<float>&) { throw UsageError("no"); });
   CHECK_THROWS_AS(attention<float>(x, x, x, {.heads = 2, .tap = &angry}), UsageError);
 }
+
+namespace {
+
+/// Writes the pattern and says nothing of it.
+struct Sly : PatternTap<double> {
+  bool see(Tensor<double>& p) override {
+    p = Tensor<double>::zeros(p.shape());
+    return false;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a pattern that was written is a constant, whatever the tap says", "[ops][attention]") {
+  Tape<double> tape;
+  const Var<double> q = tape.leaf(random_tensor<double>({1, 4, 4}, 1)),
+                    v = tape.leaf(random_tensor<double>({1, 4, 4}, 2));
+  Sly sly;
+  const Var<double> y = attention(q, q, v, {.heads = 2, .tap = &sly});
+  tape.backward(sum(y * y + v));
+  CHECK(same_bits(y.value(), Tensor<double>::zeros({1, 4, 4})));
+  CHECK(same_bits(tape.grad(q), Tensor<double>::zeros({1, 4, 4})));
+  CHECK(same_bits(tape.grad(v), Tensor<double>::full({1, 4, 4}, 1)));
+}

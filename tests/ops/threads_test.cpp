@@ -15,7 +15,7 @@ void check_threads(const std::type_identity_t<Function<T>>& f, const std::vector
   std::vector<Tensor<T>> inputs;
   for (const Shape& s : shapes) inputs.push_back(random_tensor<T>(s, inputs.size() + 1));
   const auto run = [&](int n) {
-    const WithThreads use(n);
+    const Threads use(n);
     return pass<T>(f, inputs);
   };
   const Pass<T> one = run(1);
@@ -75,7 +75,7 @@ TEST_CASE("two products into one gradient wait for each other", "[ops][threads]"
   // One tile each, so that two threads would take them at the same moment.
   const Tensor<float> x = random_tensor<float>({64, 700}, 1);
   const auto gradient = [&](int n) {
-    const WithThreads use(n);
+    const Threads use(n);
     return pass<float>([](const auto& v) { return linear(v[0], v[0]); }, {x}).d[0];
   };
   const Tensor<float> one = gradient(1);

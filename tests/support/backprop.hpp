@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "headwise/autograd/gradcheck.hpp"
-#include "headwise/core/parallel.hpp"
+#include "support/threads.hpp"
 
 namespace headwise::test {
 
@@ -47,17 +47,5 @@ Pass<T> pass(const std::type_identity_t<Function<T>>& f, const std::vector<Tenso
   for (const Var<T>& x : leaves) result.d.push_back(tape.grad(x));
   return result;
 }
-
-/// That many threads until the end of the scope.
-class WithThreads {
- public:
-  explicit WithThreads(int n) : before_(threads()) { set_threads(n); }
-  ~WithThreads() { set_threads(before_); }
-  WithThreads(const WithThreads&) = delete;
-  WithThreads& operator=(const WithThreads&) = delete;
-
- private:
-  int before_;
-};
 
 }  // namespace headwise::test

@@ -23,7 +23,7 @@ run=1
 while [ -e "runs/quickstart-$run" ]; do run=$((run + 1)); done
 run=runs/quickstart-$run
 echo
-build/headwise train --layers 3 --heads 4 --width 128 --context 96 --batch 12 --steps 1200 --eval-every 200 --out "$run"
+build/headwise train --layers 3 --heads 4 --width 128 --context 96 --batch 12 --steps 1400 --lr 3e-3 --eval-every 200 --out "$run"
 echo
 build/headwise sample "$run" --samples 3 --tokens 160 --temperature 0.8
 cat <<TEXT

@@ -101,7 +101,8 @@ TEMPLATE_TEST_CASE("linear and attention equal PyTorch's MultiheadAttention", "[
   CHECK(relative_gap(tap.pattern, golden.exact("pattern")) < kClose<T>);
 
   double largest = 0;  // of the layer's gradients: the key bias's own is zero but for rounding
-  for (const double d : golden.exact("dw_k").values()) largest = std::max(largest, std::fabs(d));
+  const Tensor<double> dw_k = golden.exact("dw_k");
+  for (const double d : dw_k.values()) largest = std::max(largest, std::fabs(d));
   for (std::size_t i = 0; i < names.size(); ++i) {
     INFO("d" << names[i]);
     const double scale = names[i] == "b_k" ? largest : 0;

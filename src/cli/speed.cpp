@@ -1,0 +1,61 @@
+#include "cli/speed.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "headwise/core/gemm.hpp"
+#include "headwise/core/parallel.hpp"
+#include "headwise/core/random.hpp"
+#include "headwise/core/tensor.hpp"
+#include "kernels/kernels.hpp"
+
+namespace headwise::cli {
+
+Timing measure(double seconds, FunctionRef<void()> work) {
+  using Clock = std::chrono::steady_clock;
+  work();
+  work();
+  std::vector<double> times;
+  const auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  while (Clock::now() < end || times.size() < 3) {
+    const auto start = Clock::now();
+    work();
+    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  std::sort(times.begin(), times.end());
+  return {times[times.size() / 2], times.front()};
+}
+
+double gemm_rate(double seconds) {
+  constexpr Index kSize = 2048;
+  Rng rng(1);
+  const auto a = normal_tensor<float>({kSize, kSize}, 1, rng);
+  const auto b = normal_tensor<float>({kSize, kSize}, 1, rng);
+  auto c = Tensor<float>::uninitialized({kSize, kSize});
+  const Timing t = measure(seconds, [&] { gemm<float>(1, as_rows(a), as_rows(b), 0, as_rows(c)); });
+  return 2.0 * kSize * kSize * kSize / t.median / 1e9;
+}
+
+double read_rate(double seconds) {
+  constexpr Index kFloats = 64 << 20, kBlock = 1 << 16;
+  const auto x = Tensor<float>::full({kFloats}, 1);
+  std::vector<double> parts(kFloats / kBlock);
+  const Timing t = measure(seconds, [&] {
+    parallel_for(kFloats, kBlock, [&](Index begin, Index end) {
+      parts[static_cast<std::size_t>(begin / kBlock)] =
+          kernels::sum_squares(x.data() + begin, end - begin);
+    });
+  });
+  return 4.0 * kFloats / t.median / 1e9;
+}
+
+long peak_rss_mb() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss / 1024;
+}
+
+}  // namespace headwise::cli

@@ -1,0 +1,29 @@
+#include "headwise/models/presets.hpp"
+
+namespace headwise {
+
+const std::vector<Preset>& presets() {
+  const auto model = [](Index vocab, Index layers, Index heads, Index width, Index context) {
+    ModelConfig c;
+    c.vocab = vocab;
+    c.layers = layers;
+    c.heads = heads;
+    c.width = width;
+    c.context = context;
+    return c;
+  };
+  static const std::vector<Preset> all = {
+      {"toy", model(65, 2, 4, 64, 64), 16},        {"nano", model(65, 4, 4, 128, 64), 12},
+      {"char", model(65, 6, 6, 384, 256), 16},     {"long", model(256, 2, 8, 512, 1024), 2},
+      {"gpt2", model(50257, 12, 12, 768, 1024), 4}};
+  return all;
+}
+
+double training_flops(const ModelConfig& c, Index parameters, Index tokens, bool causal) {
+  const auto number = [](Index n) { return static_cast<double>(n); };
+  const double pairs = causal ? (number(c.context) + 1) / 2 : number(c.context);
+  const double attention = 12 * number(c.layers) * number(c.width) * pairs;
+  return number(tokens) * (6 * number(parameters) + attention);
+}
+
+}  // namespace headwise

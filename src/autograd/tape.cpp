@@ -1,25 +1,28 @@
 #include "headwise/autograd/tape.hpp"
 
-#include <algorithm>
 #include <utility>
+
+#include "headwise/core/parallel.hpp"
 
 namespace headwise {
 namespace {
 
-template <Real T>
-void add_to(Tensor<T>& sum, const Tensor<T>& x) {
-  T* out = sum.data();
-  const T* in = x.data();
-  for (Index i = 0; i < x.size(); ++i) out[i] += in[i];
-}
-
 /// sum += x, where a sum that is not there yet just becomes x.
 template <Real T>
 void accumulate(Tensor<T>& sum, Tensor<T> x) {
-  if (sum.empty())
+  if (sum.empty()) {
     sum = std::move(x);
-  else
-    add_to(sum, x);
+    return;
+  }
+  T* out = sum.data();
+  const T* in = x.values().data();
+  parallel_rows(x.size(), 1, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) out[i] += in[i];
+  });
+}
+
+double bytes_of(const Shape& shape, std::size_t each) {
+  return static_cast<double>(shape.size()) * static_cast<double>(each);
 }
 
 }  // namespace
@@ -60,6 +63,7 @@ Var<T> Tape<T>::append(Record record, Tensor<T> value) {
   require<Error>(state_ == State::recording,
                  "record '{}': this tape was consumed by its backward; take a new one",
                  record.name);
+  if (records_.empty()) lap();  // nothing has run so far that an op could have taken time for
   Var<T> y(std::move(value));
   y.tape_ = this;
   y.slot_ = static_cast<Index>(records_.size());
@@ -76,12 +80,27 @@ Var<T> Tape<T>::leaf(Tensor<T> value) {
 template <Real T>
 Var<T> Tape<T>::use(const Param<T>& p) {
   if (!p.trainable) return Var<T>(p.value);
-  return append({"param", p.value.shape(), {}, nullptr, &p}, p.value);
+  const auto known = params_.find(&p);
+  if (known == params_.end() || state_ != State::recording) {
+    const Var<T> x = append({"param", p.value.shape(), {}, nullptr, &p}, p.value);
+    params_[&p] = x.slot_;
+    return x;
+  }
+  Var<T> again(p.value);
+  again.tape_ = this;
+  again.slot_ = known->second;
+  return again;
+}
+
+template <Real T>
+double Tape<T>::lap() {
+  const auto now = std::chrono::steady_clock::now();
+  return std::chrono::duration<double>(now - std::exchange(lap_, now)).count();
 }
 
 template <Real T>
 Var<T> Tape<T>::record(std::string_view name, Tensor<T> y, std::initializer_list<Var<T>> inputs,
-                       Backward<T> backward) {
+                       Backward<T> backward, double flops) {
   require<Error>(name != "leaf" && name != "param", "record: '{}' is not an op's name", name);
   Tape* tape = nullptr;
   std::vector<Index> slots;
@@ -97,18 +116,44 @@ Var<T> Tape<T>::record(std::string_view name, Tensor<T> y, std::initializer_list
                  "record '{}': an input needs a gradient, but there is no "
                  "backward",
                  name);
-  return tape->append({std::string(name), y.shape(), std::move(slots), std::move(backward)}, y);
+  Record row{std::string(name), y.shape(), std::move(slots), std::move(backward)};
+  if (tape->profile_ != nullptr) {
+    // What ran since the last record is this op: forward is one op after the other.
+    Cost forward{.calls = 1, .seconds = tape->lap(), .flops = flops};
+    row.cost = {.calls = 1, .flops = 2 * flops};
+    forward.bytes = row.cost.bytes = bytes_of(y.shape(), sizeof(T));
+    for (const Var<T>& x : inputs) {
+      if (x.absent()) continue;
+      const double size = bytes_of(x.shape(), sizeof(T));
+      forward.bytes += size;
+      row.cost.bytes += x.tracked() ? 2 * size : size;  // read again, and its gradient
+    }
+    tape->profile_->forward(name, forward);
+  }
+  return tape->append(std::move(row), std::move(y));
 }
 
 template <Real T>
 void Tape<T>::backward(const Var<T>& loss, T seed) {
-  require(loss.value().size() == 1, "backward: the loss has shape {}, not one element",
-          loss.shape());
-  backward(loss, Tensor<T>::full(loss.shape(), seed));
+  propagate(loss, seed);
+  deliver();
 }
 
 template <Real T>
 void Tape<T>::backward(const Var<T>& y, Tensor<T> dy) {
+  run_backward(y, std::move(dy));
+  deliver();
+}
+
+template <Real T>
+void Tape<T>::propagate(const Var<T>& loss, T seed) {
+  require(loss.value().size() == 1, "backward: the loss has shape {}, not one element",
+          loss.shape());
+  run_backward(loss, Tensor<T>::full(loss.shape(), seed));
+}
+
+template <Real T>
+void Tape<T>::run_backward(const Var<T>& y, Tensor<T> dy) {
   require<Error>(state_ == State::recording,
                  "backward: this tape was consumed by an earlier backward; run the forward again");
   require<Error>(y.tape_ == this,
@@ -117,22 +162,32 @@ void Tape<T>::backward(const Var<T>& y, Tensor<T> dy) {
   require(dy.shape() == y.shape(), "backward: gradient {} of a result {}", dy.shape(), y.shape());
   state_ = State::running;
   grads_[static_cast<std::size_t>(y.slot_)] = std::move(dy);
+  if (profile_ != nullptr) lap();
   try {
     for (std::size_t i = records_.size(); i-- > 0;) {
-      const Backward<T> step = std::exchange(records_[i].backward, nullptr);
-      if (grads_[i].empty() || records_[i].name == "leaf") continue;
+      Record& r = records_[i];
+      const Backward<T> step = std::exchange(r.backward, nullptr);
+      if (grads_[i].empty() || !step) continue;  // leaves and parameters keep theirs
       const Tensor<T> up = std::exchange(grads_[i], {});
-      if (step) {
-        Grads<T> d(*this, records_[i].inputs);
-        step(up, d);
-      } else {
-        accumulate(records_[i].param->grad, up);
-      }
+      Grads<T> d(*this, r.inputs);
+      step(up, d);
+      if (profile_ == nullptr) continue;
+      r.cost.seconds = lap();
+      profile_->backward(r.name, r.cost);
     }
   } catch (...) {
     state_ = State::failed;
     throw;
   }
+  state_ = State::propagated;
+}
+
+template <Real T>
+void Tape<T>::deliver() {
+  require<Error>(state_ == State::propagated, "deliver: there are no gradients to deliver");
+  for (std::size_t i = 0; i < records_.size(); ++i)
+    if (records_[i].param != nullptr && !grads_[i].empty())
+      accumulate(records_[i].param->grad, std::exchange(grads_[i], {}));
   state_ = State::consumed;
 }
 

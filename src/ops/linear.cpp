@@ -41,16 +41,16 @@ Var<T> linear(const Var<T>& x, const Var<T>& w, const Var<T>& b) {
     });
   }
 
-  return record("linear", std::move(y), {x, w, b},
-                [x = x.value(), w = w.value()](const Tensor<T>& dy, Grads<T>& d) {
-                  Products<T> work;  // run together, in one parallel region; few tiles first
-                  if (auto dw = d.into(1))
-                    work.add(1, as_rows(dy).t(), as_rows(x), dw.beta, as_rows(*dw.x));
-                  if (auto dx = d.into(0))
-                    work.add(1, as_rows(dy), as_rows(w), dx.beta, as_rows(*dx.x));
-                  work.run();
-                  if (auto* db = d[2]) add_row_sums(dy, *db);
-                });
+  return record(
+      "linear", std::move(y), {x, w, b},
+      [x = x.value(), w = w.value()](const Tensor<T>& dy, Grads<T>& d) {
+        Products<T> work;  // run together, in one parallel region; few tiles first
+        if (auto dw = d.into(1)) work.add(1, as_rows(dy).t(), as_rows(x), dw.beta, as_rows(*dw.x));
+        if (auto dx = d.into(0)) work.add(1, as_rows(dy), as_rows(w), dx.beta, as_rows(*dx.x));
+        work.run();
+        if (auto* db = d[2]) add_row_sums(dy, *db);
+      },
+      product_flops(sx.rows(), o, sw[1]));
 }
 
 template Var<float> linear(const Var<float>&, const Var<float>&, const Var<float>&);

@@ -12,15 +12,15 @@ Var<T> matmul(const Var<T>& a, const Var<T>& b) {
   Tensor<T> y = Tensor<T>::uninitialized({sa[0], sb[1]});
   gemm<T>(1, as_rows(a.value()), as_rows(b.value()), 0, as_rows(y));
 
-  return record("matmul", std::move(y), {a, b},
-                [a = a.value(), b = b.value()](const Tensor<T>& dy, Grads<T>& d) {
-                  Products<T> work;
-                  if (auto da = d.into(0))
-                    work.add(1, as_rows(dy), as_rows(b).t(), da.beta, as_rows(*da.x));
-                  if (auto db = d.into(1))
-                    work.add(1, as_rows(a).t(), as_rows(dy), db.beta, as_rows(*db.x));
-                  work.run();
-                });
+  return record(
+      "matmul", std::move(y), {a, b},
+      [a = a.value(), b = b.value()](const Tensor<T>& dy, Grads<T>& d) {
+        Products<T> work;
+        if (auto da = d.into(0)) work.add(1, as_rows(dy), as_rows(b).t(), da.beta, as_rows(*da.x));
+        if (auto db = d.into(1)) work.add(1, as_rows(a).t(), as_rows(dy), db.beta, as_rows(*db.x));
+        work.run();
+      },
+      product_flops(sa[0], sb[1], sa[1]));
 }
 
 template Var<float> matmul(const Var<float>&, const Var<float>&);

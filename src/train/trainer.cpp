@@ -1,11 +1,14 @@
 #include "headwise/train/trainer.hpp"
 
+#include <chrono>
 #include <cmath>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
 #include <type_traits>
 
+#include "headwise/core/parallel.hpp"
 #include "headwise/core/parse.hpp"
 #include "headwise/train/weights.hpp"
 
@@ -17,6 +20,17 @@ enum class Purpose : std::uint64_t { batches = 1, dropout = 2 };
 
 Rng stream(std::uint64_t seed, Purpose purpose, Index step) {
   return Rng(seed, static_cast<std::uint64_t>(purpose) << 48 | static_cast<std::uint64_t>(step));
+}
+
+/// Random numbers set aside for the dropout of one group.
+constexpr std::uint64_t kDrawsOfGroup = std::uint64_t{1} << 40;
+
+/// Sequences that share a tape. A small model's batch is cut into groups that each run the whole
+/// step on one thread: no thread waits at the end of each op, and what a group computes stays near
+/// its core. Follows from the model and the batch alone, as the bits do.
+Index sequences_of_group(const ModelConfig& c, Index batch) {
+  constexpr Index kRows = 256, kWidth = 128;
+  return c.width <= kWidth ? std::max<Index>(1, kRows / c.context) : batch;
 }
 
 /// Numbers kept in a checkpoint's metadata.
@@ -53,31 +67,72 @@ Trainer<T>::Trainer(Decoder<T>& model, const TrainOptions& options, const Split&
           {.weight_decay = options.weight_decay, .beta1 = options.beta1, .beta2 = options.beta2}) {
   options.validate();
   state_.seed = seed;
+  parameters_ = parameter_count(model_);
+}
+
+template <Real T>
+double Trainer<T>::add_gradients(const std::vector<Batch>& groups, Index total, Rng& dropout) {
+  struct Work {
+    Work(const Rng& numbers, Profile* to) : dropout(numbers), tape(to == nullptr ? to : &profile) {}
+    Rng dropout;
+    Profile profile;
+    Tape<T> tape;
+    double loss = 0;
+  };
+  std::deque<Work> works;
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    works.emplace_back(dropout.reserve(kDrawsOfGroup), profile_);
+  const auto count = static_cast<Index>(groups.size());
+  parallel_for(count, 1, [&](Index i, Index) {  // one group alone runs its ops in parallel
+    const Batch& b = groups[static_cast<std::size_t>(i)];
+    Work& w = works[static_cast<std::size_t>(i)];
+    const Ctx<T> ctx{.tape = &w.tape, .random = &w.dropout};
+    const Var<T> loss = cross_entropy(model_(ctx, b.inputs), b.targets);
+    require<Error>(std::isfinite(loss.item()), "step {}: the loss is {} at learning rate {}",
+                   state_.steps + 1, loss.item(), learning_rate(options_, state_.steps));
+    const double share = static_cast<double>(counted(b.targets)) / static_cast<double>(total);
+    w.loss = share * static_cast<double>(loss.item());
+    w.tape.propagate(loss, static_cast<T>(share));  // the mean is over tokens, not over batches
+  });
+  double sum = 0;
+  for (Work& w : works) {
+    w.tape.deliver();
+    sum += w.loss;
+    if (profile_ != nullptr)
+      profile_->merge(w.profile, 1 / static_cast<double>(std::min<Index>(count, threads())));
+  }
+  return sum;
 }
 
 template <Real T>
 StepRecord Trainer<T>::step() {
-  Rng batches = stream(state_.seed, Purpose::batches, state_.steps);
+  auto last = std::chrono::steady_clock::now();
+  const auto phase = [&](std::string_view name, double bytes_a_parameter) {
+    if (profile_ == nullptr) return;
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - std::exchange(last, now)).count();
+    profile_->forward(name, {.calls = 1,
+                             .seconds = seconds,
+                             .bytes = bytes_a_parameter * static_cast<double>(parameters_)});
+  };
+  Rng places = stream(state_.seed, Purpose::batches, state_.steps);
   Rng dropout = stream(state_.seed, Purpose::dropout, state_.steps);
   StepRecord record{.step = state_.steps + 1, .lr = learning_rate(options_, state_.steps)};
 
-  std::vector<Batch> micro;
+  const Index sequences = sequences_of_group(model_.config, options_.batch);
+  std::vector<std::vector<Batch>> batches(static_cast<std::size_t>(options_.accumulate));
   Index total = 0;
-  for (Index i = 0; i < options_.accumulate; ++i) {
-    micro.push_back(random_batch(text_.train, options_.batch, model_.config.context, batches));
-    total += counted(micro.back().targets);
-  }
+  for (std::vector<Batch>& groups : batches)
+    for (Index begin = 0; begin < options_.batch; begin += sequences) {
+      groups.push_back(random_batch(text_.train, std::min(sequences, options_.batch - begin),
+                                    model_.config.context, places));
+      total += counted(groups.back().targets);
+    }
   zero_grad(model_);
-  for (const Batch& b : micro) {
-    Tape<T> tape;
-    const Ctx<T> ctx{.tape = &tape, .random = &dropout};
-    const Var<T> loss = cross_entropy(model_(ctx, b.inputs), b.targets);
-    require<Error>(std::isfinite(loss.item()), "step {}: the loss is {} at learning rate {}",
-                   record.step, loss.item(), record.lr);
-    const double share = static_cast<double>(counted(b.targets)) / static_cast<double>(total);
-    record.loss += share * static_cast<double>(loss.item());
-    tape.backward(loss, static_cast<T>(share));  // the mean is over tokens, not over batches
-  }
+  phase("draw the batch", 0);
+  for (const std::vector<Batch>& groups : batches)
+    record.loss += add_gradients(groups, total, dropout);
+  last = std::chrono::steady_clock::now();  // the ops measure themselves
   const std::vector<std::string> missed = without_gradient(model_);
   require<Error>(missed.empty(), "step {}: no gradient reached {}", record.step,
                  fmt::join(missed, ", "));
@@ -86,8 +141,10 @@ StepRecord Trainer<T>::step() {
   } catch (const Error& e) {
     throw Error(fmt::format("step {}, learning rate {}: {}", record.step, record.lr, e.what()));
   }
+  phase("norm of the gradient", sizeof(T));
   adam_.step(model_, record.lr, clip_factor(record.grad_norm, options_.clip));
   zero_grad(model_);
+  phase("AdamW", 7 * sizeof(T));  // reads gradient, moments and value, writes the last three
 
   state_.steps = record.step;
   state_.lr = record.lr;

@@ -2,14 +2,17 @@
 // topological order, so backward is a loop from the end. First derivatives only.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <unordered_map>
 #include <vector>
 
 #include "headwise/autograd/param.hpp"
+#include "headwise/autograd/profile.hpp"
 #include "headwise/core/tensor.hpp"
 
 namespace headwise {
@@ -78,13 +81,15 @@ using Backward = std::function<void(const Tensor<T>& dy, Grads<T>& d)>;
 template <Real T>
 class Tape {
  public:
-  Tape() = default;
+  /// With a profile, the time of every op is added to it.
+  explicit Tape(Profile* profile = nullptr) : profile_(profile) {}
   Tape(const Tape&) = delete;  // Vars point to it
   Tape& operator=(const Tape&) = delete;
 
   /// An input whose gradient grad() will tell.
   Var<T> leaf(Tensor<T> value);
-  /// A parameter whose gradient backward adds to p.grad; a constant when it is not trainable.
+  /// A parameter whose gradient backward adds to p.grad; a constant when it is not trainable. Used
+  /// twice, it is one input: a tied weight has one gradient.
   Var<T> use(const Param<T>& p);
 
   /// Backward from a scalar: every parameter and leaf gets seed * d loss / d it. Consumes the tape:
@@ -93,6 +98,10 @@ class Tape {
   void backward(const Var<T>& loss, T seed = 1);
   /// Backward from any result, given the gradient dy of some scalar with respect to it.
   void backward(const Var<T>& y, Tensor<T> dy);
+  /// The two halves of backward(loss, seed), for tapes that work side by side: propagate() keeps
+  /// the gradients of parameters here, deliver() adds them to the Params, one tape after the other.
+  void propagate(const Var<T>& loss, T seed = 1);
+  void deliver();
   /// The gradient of a leaf, after backward: zeros when nothing reached it. A plain tensor: put
   /// into another graph it is a constant there, there are no second derivatives.
   [[nodiscard]] Tensor<T> grad(const Var<T>& leaf) const;
@@ -102,7 +111,7 @@ class Tape {
 
   /// See record(), which ops call.
   static Var<T> record(std::string_view name, Tensor<T> y, std::initializer_list<Var<T>> inputs,
-                       Backward<T> backward);
+                       Backward<T> backward, double flops);
 
  private:
   friend class Grads<T>;
@@ -112,25 +121,33 @@ class Tape {
     std::vector<Index> inputs;  // their slots, -1 for a constant
     Backward<T> backward;       // null for leaves and parameters
     const Param<T>* param = nullptr;
+    Cost cost{};  // of backward, as far as it is known beforehand
   };
-  enum class State { recording, running, consumed, failed };
+  enum class State { recording, running, propagated, consumed, failed };
 
   Var<T> append(Record record, Tensor<T> value);
+  void run_backward(const Var<T>& y, Tensor<T> dy);
+  /// Seconds since this was last called.
+  double lap();
 
   std::vector<Record> records_;
   std::vector<Tensor<T>> grads_;  // one a record, empty until something arrives
+  std::unordered_map<const Param<T>*, Index> params_;  // their slots
   State state_ = State::recording;
+  Profile* profile_;
+  std::chrono::steady_clock::time_point lap_ = std::chrono::steady_clock::now();
 };
 
 /// The result y of an op, put on the tape of its inputs with its backward; a constant when no
 /// input is tracked. `name` is the op's in ops.def. Throws Error when the inputs are on two
 /// tapes, when the tape is consumed, or when backward is null (a result that would silently cut the
-/// graph: use a constant instead).
+/// graph: use a constant instead). `flops` is what the forward's products took, for a profile;
+/// backward has twice as many: each product gives two.
 template <Real T>
 Var<T> record(std::string_view name, Tensor<T> y,
               std::type_identity_t<std::initializer_list<Var<T>>> inputs,
-              std::type_identity_t<Backward<T>> backward) {
-  return Tape<T>::record(name, std::move(y), inputs, std::move(backward));
+              std::type_identity_t<Backward<T>> backward, double flops = 0) {
+  return Tape<T>::record(name, std::move(y), inputs, std::move(backward), flops);
 }
 
 extern template class Tape<float>;

@@ -40,7 +40,18 @@ class Products {
   std::vector<std::pair<const T*, const T*>> results_;  // where the waiting ones write
 };
 
+/// Floating-point operations of a product of (M,K) and (K,N): a multiply and an add each.
+inline double product_flops(Index m, Index n, Index k) {
+  return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+}
+
 /// The BLAS in use, e.g. "OpenBLAS 0.3.21 (pthread), kernel Haswell".
 std::string blas_description();
+
+/// The BLAS's name for its kernels in use, e.g. "Cooperlake".
+std::string blas_kernel();
+/// Its name for those known to be faster on this processor, or "" when its own choice is good. It
+/// chooses when it is loaded, by the environment's OPENBLAS_CORETYPE; it changes the last bits.
+std::string better_blas_kernel();
 
 }  // namespace headwise

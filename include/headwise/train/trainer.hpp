@@ -50,6 +50,9 @@ class Trainer {
     return *evaluate([] { return true; });
   }
 
+  /// Measures from now on where each step's time goes; null: no more.
+  void profile(Profile* to) { profile_ = to; }
+
   [[nodiscard]] Index steps_done() const { return state_.steps; }
   /// Updates done at the last evaluation.
   [[nodiscard]] Index evaluated() const { return state_.evaluated; }
@@ -67,10 +70,16 @@ class Trainer {
   void load(const std::string& path);
 
  private:
+  /// Forward and backward of one batch's groups, side by side. Adds to the gradients, in the order
+  /// of the groups, and returns the batch's part of the mean loss over `total` tokens.
+  double add_gradients(const std::vector<Batch>& groups, Index total, Rng& dropout);
+
   Decoder<T>& model_;
   TrainOptions options_;
   const Split& text_;
   AdamW<T> adam_;
+  Profile* profile_ = nullptr;
+  Index parameters_ = 0;
   /// Everything but weights and moments that a resumed run needs.
   struct State {
     Index steps = 0;      ///< updates done

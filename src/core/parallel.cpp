@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <utility>
 
 #include "core/single_thread.hpp"
 #include "headwise/core/error.hpp"
@@ -18,6 +19,19 @@ int& thread_count() {
 }
 
 thread_local bool inside = false;  // this thread works for a parallel_for already
+thread_local int this_worker = 0;  // in the innermost one
+
+/// While alive, this thread is that worker.
+class AsWorker {
+ public:
+  explicit AsWorker(int worker) : before_(std::exchange(this_worker, worker)) {}
+  ~AsWorker() { this_worker = before_; }
+  AsWorker(const AsWorker&) = delete;
+  AsWorker& operator=(const AsWorker&) = delete;
+
+ private:
+  int before_;
+};
 
 /// The exception of the first block that threw, whoever ran it and whenever.
 class FirstException {
@@ -49,6 +63,7 @@ void parallel_for(Index n, Index grain, FunctionRef<void(Index begin, Index end)
   const Index blocks = (n + grain - 1) / grain;
   const int team = static_cast<int>(std::min<Index>(threads(), blocks));
   if (team <= 1 || inside) {
+    const AsWorker first(0);
     for (Index i = 0; i < blocks; ++i) body(i * grain, std::min(n, (i + 1) * grain));
     return;
   }
@@ -56,6 +71,7 @@ void parallel_for(Index n, Index grain, FunctionRef<void(Index begin, Index end)
 #pragma omp parallel num_threads(team)
   {
     inside = true;
+    const AsWorker mine(omp_get_thread_num());
 #pragma omp for schedule(dynamic)
     for (Index i = 0; i < blocks; ++i) {
       try {
@@ -68,6 +84,9 @@ void parallel_for(Index n, Index grain, FunctionRef<void(Index begin, Index end)
   }
   failure.rethrow();
 }
+
+int workers() { return inside ? 1 : threads(); }
+int worker() { return this_worker; }
 
 void parallel_rows(Index rows, Index n, FunctionRef<void(Index begin, Index end)> body) {
   constexpr Index kElements = 16 * 1024;

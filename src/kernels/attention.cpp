@@ -10,12 +10,6 @@
 namespace headwise::kernels {
 namespace {
 
-/// Query rows [begin, end) and how many of the first keys any of them sees.
-struct Block {
-  Index begin, end, keys;
-  [[nodiscard]] Index rows() const { return end - begin; }
-};
-
 /// Measured: short contexts gain from skipping more of the masked half, long ones from fat
 /// products.
 Index block_rows(Index queries) { return queries <= 64 ? 32 : queries < 2048 ? 64 : 128; }
@@ -27,14 +21,19 @@ Mat<T> head(T* x, Index b, Index h, Index rows, Index heads, Index width) {
   return {x + b * rows * c + h * width, rows, width, c};
 }
 
+/// The rows of a block's queries, and those of the keys it sees.
 template <class T>
 Mat<T> rows_of(Mat<T> x, const Block& at) {
   return x.block(at.begin, 0, at.rows(), x.cols);
 }
-
 template <class T>
-Mat<T> first(Mat<T> x, Index rows) {
-  return x.block(0, 0, rows, x.cols);
+Mat<T> keys_of(Mat<T> x, const Block& at) {
+  return x.block(at.first, 0, at.keys(), x.cols);
+}
+
+template <Real T>
+void fill(Mat<T> x, T value) {
+  for (Index i = 0; i < x.rows; ++i) std::fill_n(x.data + i * x.ld, x.cols, value);
 }
 
 /// One head of one sequence.
@@ -44,7 +43,8 @@ class Head {
   Head(const AttentionPlan<T>& plan, Index b, Index h)
       : plan_(plan), b_(b), h_(h), kv_(h / (plan.heads / plan.kv_heads)) {}
 
-  [[nodiscard]] Mat<const T> q(const T* x) const {
+  template <class U>
+  [[nodiscard]] Mat<U> q(U* x) const {
     return head(x, b_, h_, plan_.queries, plan_.heads, plan_.d);
   }
   template <class U>
@@ -59,46 +59,15 @@ class Head {
   [[nodiscard]] Mat<U> y(U* x) const {
     return head(x, b_, h_, plan_.queries, plan_.heads, plan_.dv);
   }
-  [[nodiscard]] Mat<T> dq(T* x) const {
-    return head(x, b_, h_, plan_.queries, plan_.heads, plan_.d);
-  }
-  /// This head's rows of statistics, or of a pattern with plan.keys columns.
+  /// This head's part of something with `each` elements a head.
   template <class U>
-  [[nodiscard]] U* rows(U* x, Index columns) const {
-    return x == nullptr ? x : x + (b_ * plan_.heads + h_) * plan_.queries * columns;
+  [[nodiscard]] U* part(U* x, Index each) const {
+    return x == nullptr ? x : x + (b_ * plan_.heads + h_) * each;
   }
+  /// Whether it is the first to add to its keys' and values' gradients.
+  [[nodiscard]] bool first_of_group() const { return h_ % (plan_.heads / plan_.kv_heads) == 0; }
 
-  template <class F>
-  void for_each_block(F f) const {
-    const Index step = block_rows(plan_.queries);
-    for (Index t = 0; t < plan_.queries; t += step) {
-      const Index end = std::min(t + step, plan_.queries);
-      f(Block{t, end, plan_.visible(end - 1)});
-    }
-  }
-
-  /// p = scale q k^T with what the mask strikes at -inf, for the block's rows and keys.
-  void scores(const Block& at, Mat<const T> q, Mat<const T> k, Mat<T> p) const {
-    gemm_tile<T>(plan_.scale, rows_of(q, at), first(k, at.keys).t(), 0, p);
-    if (plan_.mask.allow == nullptr) return;
-    for (Index i = 0; i < at.rows(); ++i) {
-      const std::uint8_t* allow = plan_.mask.allow + (at.begin + i) * plan_.keys;
-      for (Index j = 0; j < at.keys; ++j)
-        if (allow[j] == 0) p.data[i * p.ld + j] = -std::numeric_limits<T>::infinity();
-    }
-  }
-
-  /// Calls f(row, visible keys, t) for the rows of a block, and zeroes what they may not see.
-  template <class F>
-  void for_each_row(const Block& at, Mat<T> p, F f) const {
-    for (Index i = 0; i < at.rows(); ++i) {
-      T* row = p.data + i * p.ld;
-      const Index n = plan_.visible(at.begin + i);
-      f(row, n, at.begin + i);
-      std::fill(row + n, row + at.keys, T(0));
-    }
-  }
-
+  /// p = softmax(scale q k^T, masked) for the block's rows and keys.
   void pattern(const Block& at, Mat<const T> q, Mat<const T> k, Mat<T> p, RowStats<T>* s) const {
     scores(at, q, k, p);
     for_each_row(at, p, [&](T* row, Index n, Index t) {
@@ -106,33 +75,64 @@ class Head {
       if (s != nullptr) s[t] = found;
     });
   }
-
+  /// The same from the statistics that it left: the same bits.
   void pattern_again(const Block& at, Mat<const T> q, Mat<const T> k, Mat<T> p,
                      const RowStats<T>* s) const {
     scores(at, q, k, p);
     for_each_row(at, p, [&](T* row, Index n, Index t) { softmax_again(row, n, s[t]); });
   }
 
+  /// Calls f(row from its first seen key, their number, t) for the rows of a block, and zeroes what
+  /// they may not see.
+  template <class F>
+  void for_each_row(const Block& at, Mat<T> p, F f) const {
+    for (Index i = 0; i < at.rows(); ++i) {
+      T* row = p.data + i * p.ld;
+      const SeenKeys& seen = plan_.seen[static_cast<std::size_t>(at.begin + i)];
+      const Index n = seen.count(), before = n == 0 ? 0 : seen.first - at.first;
+      std::fill(row, row + before, T(0));
+      f(row + before, n, at.begin + i);
+      std::fill(row + before + n, row + at.keys(), T(0));
+    }
+  }
+
   /// out = dropout of p, entry (b,h,t,s) by a draw of its own. out may be p.
   void drop(const Block& at, Mat<const T> p, Mat<T> out) const {
     const auto blocks = static_cast<std::uint64_t>((plan_.keys + 3) / 4);  // of four draws, a row
     const auto row = static_cast<std::uint64_t>((b_ * plan_.heads + h_) * plan_.queries + at.begin);
+    const std::uint64_t first =
+        plan_.random->position() / 4 + row * blocks + static_cast<std::uint64_t>(at.first / 4);
     for (Index i = 0; i < at.rows(); ++i)
-      kernels::drop(*plan_.random,
-                    plan_.random->position() / 4 + (row + static_cast<std::uint64_t>(i)) * blocks,
-                    plan_.dropout, p.data + i * p.ld, out.data + i * out.ld, at.keys);
+      kernels::drop(*plan_.random, first + static_cast<std::uint64_t>(i) * blocks, plan_.dropout,
+                    p.data + i * p.ld, out.data + i * out.ld, at.keys());
   }
 
-  /// The block's rows of a whole pattern (B,H,T,S), dropped into `room` if there is dropout.
-  Mat<const T> rows_to_apply(const Block& at, const T* whole, Mat<T> room) const {
-    const T* first = rows(whole, plan_.keys) + at.begin * plan_.keys;
-    const Mat<const T> p = {first, at.rows(), at.keys, plan_.keys};
+  /// The pattern that the product with v reads: p itself, or p with dropout in `room`.
+  Mat<const T> to_apply(const Block& at, Mat<const T> p, Mat<T> room) const {
     if (plan_.dropout == 0) return p;
     drop(at, p, room);
     return room;
   }
 
+  /// The block's part of a whole pattern (B,H,T,S).
+  template <class U>
+  [[nodiscard]] Mat<U> of_whole(const Block& at, U* whole) const {
+    return {part(whole, plan_.queries * plan_.keys) + at.begin * plan_.keys + at.first, at.rows(),
+            at.keys(), plan_.keys};
+  }
+
  private:
+  void scores(const Block& at, Mat<const T> q, Mat<const T> k, Mat<T> p) const {
+    gemm_tile<T>(plan_.scale, rows_of(q, at), keys_of(k, at).t(), 0, p);
+    for (Index i = 0; i < at.rows(); ++i) {
+      const SeenKeys& seen = plan_.seen[static_cast<std::size_t>(at.begin + i)];
+      if (seen.allow == nullptr) continue;
+      for (Index s = seen.first; s < seen.end; ++s)
+        if (seen.allow[s] == 0)
+          p.data[i * p.ld + s - at.first] = -std::numeric_limits<T>::infinity();
+    }
+  }
+
   const AttentionPlan<T>& plan_;
   Index b_, h_, kv_;
 };
@@ -155,36 +155,94 @@ void for_each_group(const AttentionPlan<T>& plan, F f) {
   });
 }
 
-/// Room for one block of a pattern.
+/// Room for one block of a pattern for each worker. Made before the parallel region, so that how
+/// much is taken does not depend on who works when.
 template <Real T>
 class Scratch {
  public:
-  explicit Scratch(const AttentionPlan<T>& plan)
-      : ld_(plan.keys),
-        room_(Tensor<T>::uninitialized(
-            {std::min(block_rows(plan.queries), plan.queries), plan.keys})),
-        data_(room_.data()) {}
-  Mat<T> operator()(const Block& at) const { return {data_, at.rows(), at.keys, ld_}; }
+  explicit Scratch(const AttentionPlan<T>& plan) {
+    for (const Block& at : plan.blocks) each_ = std::max(each_, at.rows() * at.keys());
+    room_ = Tensor<T>::uninitialized({workers(), each_});
+    data_ = room_.data();
+  }
+  Mat<T> operator()(const Block& at) const {
+    return {data_ + worker() * each_, at.rows(), at.keys(), at.keys()};
+  }
 
  private:
-  Index ld_;
+  Index each_ = 0;
   Tensor<T> room_;
-  T* data_;
+  T* data_ = nullptr;
+};
+
+/// Where the blocks of one head add to a gradient of its keys or values: the first one to come
+/// writes, if it sees all keys, so that nothing is zeroed only to be added to.
+template <Real T>
+class KeyGradient {
+ public:
+  KeyGradient(Mat<T> x, bool first) : x_(x), first_(first) {}
+  /// x += alpha a b, in the rows of the block's keys.
+  void add(T alpha, const Block& at, Mat<const T> a, Mat<const T> b) {
+    const bool writes = first_ && at.keys() == x_.rows;
+    if (first_ && !writes) fill(x_, T(0));
+    first_ = false;
+    gemm_tile<T>(alpha, a, b, writes ? T(0) : T(1), keys_of(x_, at));
+  }
+
+ private:
+  Mat<T> x_;
+  bool first_;
 };
 
 }  // namespace
 
 template <Real T>
+void AttentionPlan<T>::cut() {
+  const Index step = block_rows(queries);
+  blocks.clear();
+  Index at = 0;
+  for (Index begin = 0; begin < queries; begin += step) {
+    Block b{.begin = begin, .end = std::min(begin + step, queries), .at = at};
+    Index first = keys, last = 0;
+    for (Index t = b.begin; t < b.end; ++t) {
+      const SeenKeys& row = seen[static_cast<std::size_t>(t)];
+      if (row.count() == 0) continue;
+      first = std::min(first, row.first);
+      last = std::max(last, row.end);
+    }
+    b.last = last;
+    b.first = last == 0 ? 0 : first / 16 * 16;  // whole vectors, and whole blocks of random draws
+    at += b.rows() * b.keys();
+    blocks.push_back(b);
+  }
+}
+
+template <Real T>
+Index AttentionPlan<T>::kept_size() const {
+  return blocks.empty() ? 0 : blocks.back().at + blocks.back().rows() * blocks.back().keys();
+}
+
+template <Real T>
+Index AttentionPlan<T>::pairs() const {
+  Index count = 0;
+  for (const SeenKeys& row : seen) count += row.count();
+  return count;
+}
+
+template <Real T>
 void attention(const AttentionPlan<T>& plan, const T* q, const T* k, const T* v, T* y,
-               RowStats<T>* stats) {
+               const Saved<T>& saved) {
+  const Scratch<T> scratch(plan);
   for_each_head(plan, [&](const Head<T>& head) {
-    const Scratch<T> scratch(plan);
-    head.for_each_block([&](const Block& at) {
-      const Mat<T> p = scratch(at);
-      head.pattern(at, head.q(q), head.k(k), p, head.rows(stats, 1));
-      if (plan.dropout > 0) head.drop(at, p, p);
-      gemm_tile<T>(1, p, first(head.v(v), at.keys), 0, rows_of(head.y(y), at));
-    });
+    T* kept = head.part(saved.kept, plan.kept_size());
+    for (const Block& at : plan.blocks) {
+      const Mat<T> room = scratch(at);
+      const Mat<T> p =
+          kept == nullptr ? room : Mat<T>{kept + at.at, at.rows(), at.keys(), at.keys()};
+      head.pattern(at, head.q(q), head.k(k), p, head.part(saved.stats, plan.queries));
+      gemm_tile<T>(1, head.to_apply(at, p, room), keys_of(head.v(v), at), 0,
+                   rows_of(head.y(y), at));
+    }
   });
 }
 
@@ -192,73 +250,80 @@ template <Real T>
 void attention_pattern(const AttentionPlan<T>& plan, const T* q, const T* k, T* p,
                        RowStats<T>* stats) {
   for_each_head(plan, [&](const Head<T>& head) {
-    head.for_each_block([&](const Block& at) {
-      T* rows = head.rows(p, plan.keys) + at.begin * plan.keys;
-      const Mat<T> whole = {rows, at.rows(), plan.keys, plan.keys};
-      head.pattern(at, head.q(q), head.k(k), whole.block(0, 0, at.rows(), at.keys),
-                   head.rows(stats, 1));
-      for (Index i = 0; i < at.rows(); ++i)
-        std::fill(rows + i * plan.keys + at.keys, rows + (i + 1) * plan.keys, T(0));
-    });
+    for (const Block& at : plan.blocks) {
+      head.pattern(at, head.q(q), head.k(k), head.of_whole(at, p), head.part(stats, plan.queries));
+      for (Index t = at.begin; t < at.end; ++t) {
+        T* row = head.part(p, plan.queries * plan.keys) + t * plan.keys;
+        std::fill(row, row + at.first, T(0));
+        std::fill(row + at.last, row + plan.keys, T(0));
+      }
+    }
   });
 }
 
 template <Real T>
 void attention_apply(const AttentionPlan<T>& plan, const T* p, const T* v, T* y) {
+  const Scratch<T> scratch(plan);
   for_each_head(plan, [&](const Head<T>& head) {
-    const Scratch<T> scratch(plan);
-    head.for_each_block([&](const Block& at) {
-      const Mat<const T> rows = head.rows_to_apply(at, p, scratch(at));
-      gemm_tile<T>(1, rows, first(head.v(v), at.keys), 0, rows_of(head.y(y), at));
-    });
+    for (const Block& at : plan.blocks)
+      gemm_tile<T>(1, head.to_apply(at, head.of_whole(at, p), scratch(at)), keys_of(head.v(v), at),
+                   0, rows_of(head.y(y), at));
   });
 }
 
 template <Real T>
 void attention_backward(const AttentionPlan<T>& plan, const T* q, const T* k, const T* v,
-                        const RowStats<T>* stats, const T* dy, T* dq, T* dk, T* dv) {
+                        const Saved<T>& saved, const T* dy, T* dq, T* dk, T* dv) {
+  const Scratch<T> scratch_p(plan), scratch_d(plan);
+  const bool through_scores = dq != nullptr || dk != nullptr;
   for_each_group(plan, [&](const Head<T>& head) {
-    const Scratch<T> scratch_p(plan), scratch_d(plan);
-    head.for_each_block([&](const Block& at) {
-      const Mat<T> p = scratch_p(at), d = scratch_d(at);
+    T* kept = head.part(saved.kept, plan.kept_size());
+    KeyGradient<T> to_k(head.k(dk), head.first_of_group()), to_v(head.v(dv), head.first_of_group());
+    // From the last block, which sees all keys if there is one that does.
+    for (auto block = plan.blocks.rbegin(); block != plan.blocks.rend(); ++block) {
+      const Block& at = *block;
+      const Mat<T> d = scratch_d(at);
+      Mat<T> p = scratch_p(at);
+      if (kept == nullptr)
+        head.pattern_again(at, head.q(q), head.k(k), p, head.part(saved.stats, plan.queries));
+      else
+        p.data = kept + at.at;
       const Mat<const T> up = rows_of(head.y(dy), at);
-      head.pattern_again(at, head.q(q), head.k(k), p, head.rows(stats, 1));
-      if (plan.dropout > 0) {
-        head.drop(at, p, d);
-        gemm_tile<T>(1, Mat<const T>(d).t(), up, 1, first(head.v(dv), at.keys));
-      } else {
-        gemm_tile<T>(1, Mat<const T>(p).t(), up, 1, first(head.v(dv), at.keys));  // dv += p^T dy
-      }
-      gemm_tile<T>(1, up, first(head.v(v), at.keys).t(), 0, d);  // dp = dy v^T
+      if (dv != nullptr) to_v.add(1, at, head.to_apply(at, p, d).t(), up);  // dv += p^T dy
+      if (!through_scores) continue;
+      gemm_tile<T>(1, up, keys_of(head.v(v), at).t(), 0, d);  // dp = dy v^T
       if (plan.dropout > 0) head.drop(at, d, d);
-      head.for_each_row(at, d, [&](T* row, Index n, Index t) {
-        softmax_backward(p.data + (t - at.begin) * p.ld, row, n);  // ds = p (dp - <p,dp>)
+      head.for_each_row(at, d, [&](T* row, Index n, Index) {
+        softmax_backward(p.data + (row - d.data), row, n);  // ds = p (dp - <p,dp>)
       });
-      gemm_tile<T>(plan.scale, d, first(head.k(k), at.keys), 0, rows_of(head.dq(dq), at));
-      gemm_tile<T>(plan.scale, Mat<const T>(d).t(), rows_of(head.q(q), at), 1,
-                   first(head.k(dk), at.keys));
-    });
+      if (dq != nullptr)
+        gemm_tile<T>(plan.scale, d, keys_of(head.k(k), at), 0, rows_of(head.q(dq), at));
+      if (dk != nullptr) to_k.add(plan.scale, at, Mat<const T>(d).t(), rows_of(head.q(q), at));
+    }
   });
 }
 
 template <Real T>
 void attention_apply_backward(const AttentionPlan<T>& plan, const T* p, const T* dy, T* dv) {
+  const Scratch<T> scratch(plan);
   for_each_group(plan, [&](const Head<T>& head) {
-    const Scratch<T> scratch(plan);
-    head.for_each_block([&](const Block& at) {
-      const Mat<const T> rows = head.rows_to_apply(at, p, scratch(at));
-      gemm_tile<T>(1, rows.t(), rows_of(head.y(dy), at), 1, first(head.v(dv), at.keys));
-    });
+    KeyGradient<T> to_v(head.v(dv), head.first_of_group());
+    for (auto block = plan.blocks.rbegin(); block != plan.blocks.rend(); ++block) {
+      const Block& at = *block;
+      to_v.add(1, at, head.to_apply(at, head.of_whole(at, p), scratch(at)).t(),
+               rows_of(head.y(dy), at));
+    }
   });
 }
 
 #define HEADWISE_INSTANTIATE(T)                                                                   \
+  template struct AttentionPlan<T>;                                                               \
   template void attention(const AttentionPlan<T>&, const T*, const T*, const T*, T*,              \
-                          RowStats<T>*);                                                          \
+                          const Saved<T>&);                                                       \
   template void attention_pattern(const AttentionPlan<T>&, const T*, const T*, T*, RowStats<T>*); \
   template void attention_apply(const AttentionPlan<T>&, const T*, const T*, T*);                 \
   template void attention_backward(const AttentionPlan<T>&, const T*, const T*, const T*,         \
-                                   const RowStats<T>*, const T*, T*, T*, T*);                     \
+                                   const Saved<T>&, const T*, T*, T*, T*);                        \
   template void attention_apply_backward(const AttentionPlan<T>&, const T*, const T*, T*);
 HEADWISE_INSTANTIATE(float)
 HEADWISE_INSTANTIATE(double)

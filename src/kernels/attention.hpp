@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "headwise/core/random.hpp"
 #include "headwise/core/tensor.hpp"
@@ -11,36 +12,56 @@
 
 namespace headwise::kernels {
 
-/// Which keys a query sees: the first visible(t), of which `allow` (T,S), if given, strikes some.
-struct KeyMask {
-  bool causal = false;
+/// The keys that a query may see: [first, end), of which `allow` (S), unless null, strikes some.
+struct SeenKeys {
+  Index first = 0, end = 0;
   const std::uint8_t* allow = nullptr;  ///< 1: may look, 0: may not
+  [[nodiscard]] Index count() const { return end - first; }
+  friend bool operator==(const SeenKeys&, const SeenKeys&) = default;
 };
 
-/// Everything that does not change from head to head.
+/// Query rows [begin, end) and the keys [first, last) that any of them sees: the others are
+/// skipped.
+struct Block {
+  Index begin = 0, end = 0;
+  Index first = 0, last = 0;
+  Index at = 0;  ///< where its part of a head's kept pattern starts
+
+  [[nodiscard]] Index rows() const { return end - begin; }
+  [[nodiscard]] Index keys() const { return last - first; }
+};
+
+/// What does not change from head to head.
 template <Real T>
 struct AttentionPlan {
-  Index batch, queries, keys;
-  Index heads, kv_heads;
-  Index d, dv;  ///< width of a head in q and k, and in v
-  T scale;
-  KeyMask mask{};
-  double dropout = 0;  ///< of the pattern; needs `random`
+  Index batch = 0, queries = 0, keys = 0;
+  Index heads = 1, kv_heads = 1;
+  Index d = 0, dv = 0;  ///< width of a head in q and k, and in v
+  T scale = 1;
+  std::vector<SeenKeys> seen{};  ///< of each query: the mask
+  double dropout = 0;            ///< of the pattern; needs `random`
   std::optional<Rng> random{};
+  std::vector<Block> blocks{};  ///< see cut()
 
-  /// How many of the first keys query t may see at most. The last query sees all.
-  [[nodiscard]] Index visible(Index t) const {
-    if (!mask.causal) return keys;
-    const Index n = t + 1 + keys - queries;
-    return n < 0 ? 0 : n;
-  }
+  /// Asks the mask about blocks of query rows. Needs queries, keys and seen.
+  void cut();
+  [[nodiscard]] Index kept_size() const;  ///< elements of a head's kept pattern
+  [[nodiscard]] Index pairs() const;      ///< of query and key that see each other, in one head
+};
+
+/// The blocks of every head's pattern as attention() leaves them for attention_backward(), or null:
+/// then that computes them again from `stats`, with the same bits.
+template <Real T>
+struct Saved {
+  T* kept = nullptr;             ///< (B, H, plan.kept_size())
+  RowStats<T>* stats = nullptr;  ///< (B,H,T)
 };
 
 /// y = softmax(scale q k^T, masked) v.   q (B,T,H d), k (B,S,K d), v (B,S,K dv), y (B,T,H dv) with
-/// K kv_heads. stats (B,H,T), unless null, is what attention_backward needs.
+/// K kv_heads.
 template <Real T>
 void attention(const AttentionPlan<T>& plan, const T* q, const T* k, const T* v, T* y,
-               RowStats<T>* stats);
+               const Saved<T>& saved);
 
 /// The two halves of attention(), by the same blocks and so with the same bits: the whole pattern
 /// p (B,H,T,S), before dropout, and y from it.
@@ -50,12 +71,11 @@ void attention_pattern(const AttentionPlan<T>& plan, const T* q, const T* k, T* 
 template <Real T>
 void attention_apply(const AttentionPlan<T>& plan, const T* p, const T* v, T* y);
 
-/// Gradients of attention(). The pattern is computed again from q, k and stats.
-/// dq is written whole; dk and dv are added to.
+/// Gradients of attention(), written whole; null where nobody wants one.
 template <Real T>
 void attention_backward(const AttentionPlan<T>& plan, const T* q, const T* k, const T* v,
-                        const RowStats<T>* stats, const T* dy, T* dq, T* dk, T* dv);
-/// Gradient of attention_apply() with respect to v, added to dv.
+                        const Saved<T>& saved, const T* dy, T* dq, T* dk, T* dv);
+/// Gradient of attention_apply() with respect to v, written whole.
 template <Real T>
 void attention_apply_backward(const AttentionPlan<T>& plan, const T* p, const T* dy, T* dv);
 

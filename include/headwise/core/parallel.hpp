@@ -18,6 +18,11 @@ void set_threads(int n);
 /// rethrown here.
 void parallel_for(Index n, Index grain, FunctionRef<void(Index begin, Index end)> body);
 
+/// How many threads may work for a parallel_for called here (one inside another), and, in its body,
+/// which of them this is, from 0 on: for scratch memory that is taken before and is one a thread.
+int workers();
+int worker();
+
 /// parallel_for over rows of n elements each, in blocks of about 16 Ki elements.
 void parallel_rows(Index rows, Index n, FunctionRef<void(Index begin, Index end)> body);
 

@@ -28,8 +28,9 @@ int info(const std::string& folder) {
   print_options("model", c.model);
   fmt::print("  {:16} {}\n", "vocabulary", c.model.vocab);
   print_options("training", c.train);
-  fmt::print("run\n  {:16} {}\n  {:16} {}\n  {:16} {}\n\n", "seed", c.seed, "dtype",
-             name_of(c.dtype), "data", c.data.empty() ? "built-in stories" : c.data);
+  fmt::print("run\n  {:16} {}\n  {:16} {}\n  {:16} {}\n  {:16} {}\n\n", "seed", c.seed, "dtype",
+             name_of(c.dtype), "data", c.data.empty() ? "built-in stories" : c.data, "BLAS",
+             c.blas);
   return with_model(run, [&](auto model) {
     for_each_param(model, [](const std::string& name, const auto& p) {
       fmt::print("{:32} {:14} {:10}\n", name, fmt::to_string(p.value.shape()), p.value.size());

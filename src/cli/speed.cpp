@@ -29,14 +29,13 @@ Timing measure(double seconds, FunctionRef<void()> work) {
   return {times[times.size() / 2], times.front()};
 }
 
-double gemm_rate(double seconds) {
-  constexpr Index kSize = 2048;
+double product_rate(Index m, Index n, Index k, double seconds) {
   Rng rng(1);
-  const auto a = normal_tensor<float>({kSize, kSize}, 1, rng);
-  const auto b = normal_tensor<float>({kSize, kSize}, 1, rng);
-  auto c = Tensor<float>::uninitialized({kSize, kSize});
-  const Timing t = measure(seconds, [&] { gemm<float>(1, as_rows(a), as_rows(b), 0, as_rows(c)); });
-  return 2.0 * kSize * kSize * kSize / t.median / 1e9;
+  const auto a = normal_tensor<float>({m, k}, 1, rng), b = normal_tensor<float>({n, k}, 1, rng);
+  auto c = Tensor<float>::uninitialized({m, n});
+  const Mat<float> out = as_rows(c);
+  const Timing t = measure(seconds, [&] { gemm<float>(1, as_rows(a), as_rows(b).t(), 0, out); });
+  return product_flops(m, n, k) / t.median / 1e9;
 }
 
 double read_rate(double seconds) {

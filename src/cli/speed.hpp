@@ -2,6 +2,7 @@
 #pragma once
 
 #include "headwise/core/function_ref.hpp"
+#include "headwise/core/shape.hpp"
 
 namespace headwise::cli {
 
@@ -13,8 +14,11 @@ struct Timing {
 /// Runs `work` twice unmeasured, then again and again for `seconds`, three times at least.
 Timing measure(double seconds, FunctionRef<void()> work);
 
-/// GFLOP/s of a product of two (2048,2048) float matrices on threads() threads.
-double gemm_rate(double seconds);
+/// GFLOP/s of a (M,K) times a transposed (N,K) float matrix, as linear() multiplies, on threads()
+/// threads.
+double product_rate(Index m, Index n, Index k, double seconds);
+/// The same at (2048,2048), where the BLAS is at its best.
+inline double gemm_rate(double seconds) { return product_rate(2048, 2048, 2048, seconds); }
 /// GB/s at which threads() threads read 256 MiB.
 double read_rate(double seconds);
 /// The largest part of memory this process has held so far, in MiB.

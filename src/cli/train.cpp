@@ -229,6 +229,11 @@ int resume(TrainCommand& c) {
                         "{}: belongs to the run {} and cannot change on --resume", name, c.resume);
   }
   RunConfig config = run.config();
+  if (config.blas != blas_description())
+    fmt::print(stderr,
+               "note: the run was started with {}, this is {}: it goes on, but not with the same "
+               "bits as there\n",
+               config.blas, blas_description());
   if (c.given("--steps")) config.train.steps = c.train.steps;
   if (c.given("--eval-every")) config.train.eval_every = c.train.eval_every;
   if (c.given("--eval-batches")) config.train.eval_batches = c.train.eval_batches;
@@ -254,7 +259,8 @@ int start(TrainCommand& c) {
                    .dtype = c.dtype,
                    .seed = c.common->seed,
                    .data = lasting_path(c.data),
-                   .data_hash = text_hash(text)};
+                   .data_hash = text_hash(text),
+                   .blas = blas_description()};
   return about(c.data.empty() ? "the built-in stories" : c.data, [&] {
     const CharTokenizer tokenizer = CharTokenizer::from_text(text);
     const Split parts = split(tokenizer.encode(text), c.model.context);

@@ -12,10 +12,11 @@ const std::vector<Preset>& presets() {
     c.context = context;
     return c;
   };
-  static const std::vector<Preset> all = {
-      {"toy", model(65, 2, 4, 64, 64), 16},        {"nano", model(65, 4, 4, 128, 64), 12},
-      {"char", model(65, 6, 6, 384, 256), 16},     {"long", model(256, 2, 8, 512, 1024), 2},
-      {"gpt2", model(50257, 12, 12, 768, 1024), 4}};
+  static const std::vector<Preset> all = {{"toy", model(65, 2, 4, 64, 64), 16},
+                                          {"nano", model(65, 4, 4, 128, 64), 12},
+                                          {"char", model(65, 6, 6, 384, 256), 16},
+                                          {"long", model(256, 2, 8, 512, 1024), 2},
+                                          {"gpt2", model(50257, 12, 12, 768, 1024), 4}};
   return all;
 }
 

@@ -91,6 +91,7 @@ RunConfig read_config(const std::string& path) {
     read(j, "seed", c.seed);
     read(j, "data", c.data);
     read(j, "data_hash", c.data_hash);
+    read(j, "blas", c.blas);
     c.model.validate();
     c.train.validate();
   });
@@ -148,7 +149,8 @@ std::string Run::config_text() const {
                   {"dtype", to_json(config_.dtype)},
                   {"seed", config_.seed},
                   {"data", config_.data},
-                  {"data_hash", config_.data_hash}};
+                  {"data_hash", config_.data_hash},
+                  {"blas", config_.blas}};
   try {
     return j.dump(1) + "\n";
   } catch (const json::exception&) {

@@ -48,7 +48,8 @@ RunConfig unusual() {
           .dtype = Dtype::f64,
           .seed = 0xFFFFFFFFFFFFFFFF,
           .data = "a \"quoted\"\\path\n\u00FC.txt",
-          .data_hash = text_hash("abc")};
+          .data_hash = text_hash("abc"),
+          .blas = "some BLAS"};
 }
 
 RunConfig small() {
@@ -163,6 +164,7 @@ TEST_CASE("every option comes back from the run folder", "[train][run]") {
   CHECK(run.config().seed == c.seed);
   CHECK(run.config().data == c.data);
   CHECK(run.config().data_hash == c.data_hash);
+  CHECK(run.config().blas == c.blas);
   CHECK(run.tokenizer().tokens() == letters().tokens());
 }
 

@@ -21,6 +21,7 @@ struct RunConfig {
   std::uint64_t seed = 1;
   std::string data;       ///< path of the text, "-" for standard input, "" for the built-in stories
   std::string data_hash;  ///< of its bytes, so that a resumed run cannot go on with another text
+  std::string blas;       ///< blas_description() at the start: another one gives other last bits
 };
 
 /// 64 bits of a text as hexadecimal digits (FNV-1a): tells two texts apart, no more.

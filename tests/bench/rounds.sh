@@ -1,0 +1,53 @@
+# What compare.sh and threads.sh share: options, and runs recorded round by round. Not for running by itself.
+# Reads --rounds N, --seconds S and --out FILE from the command line; the other words go to $rest.
+# shellcheck shell=sh
+
+rounds=5
+seconds=5
+out=
+rest=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --rounds | --seconds | --out)
+      [ $# -ge 2 ] || { echo "$1 needs a value" >&2; exit 2; }
+      case $1 in
+        --rounds) rounds=$2 ;;
+        --seconds) seconds=$2 ;;
+        --out) out=$(realpath "$2") ;;
+      esac
+      shift
+      ;;
+    *) rest="$rest $1" ;;
+  esac
+  shift
+done
+
+cd "$(dirname "$0")/../.." || exit
+program=build/headwise
+[ -x "$program" ] || {
+  echo "$program is missing; build it with: cmake -S . -B build && cmake --build build" >&2
+  exit 1
+}
+
+# record COMMAND ...: runs it and adds its JSON line, after the number of the round, to the results.
+record() {
+  echo "round $round of $rounds: $*" >&2
+  line=$("$@")
+  echo "$round $line" >>"$out"
+}
+
+# measure TITLE TABLE: calls one_round, which records, in each round; then prints the table of table.py.
+measure() {
+  : "${out:=$(mktemp -d)/rounds.jsonl}"
+  {
+    echo "# $(python3 tests/bench/machine.py)"
+    echo "# $1; rounds: $rounds, $seconds s a run"
+  } >"$out"
+  round=1
+  while [ "$round" -le "$rounds" ]; do
+    one_round
+    round=$((round + 1))
+  done
+  echo "results: $out" >&2
+  python3 tests/bench/table.py "$2" "$out"
+}

@@ -100,7 +100,7 @@ double Tape<T>::lap() {
 
 template <Real T>
 Var<T> Tape<T>::record(std::string_view name, Tensor<T> y, std::initializer_list<Var<T>> inputs,
-                       Backward<T> backward, double flops) {
+                       Backward<T> backward, const Flops& flops) {
   require<Error>(name != "leaf" && name != "param", "record: '{}' is not an op's name", name);
   Tape* tape = nullptr;
   std::vector<Index> slots;
@@ -119,8 +119,8 @@ Var<T> Tape<T>::record(std::string_view name, Tensor<T> y, std::initializer_list
   Record row{std::string(name), y.shape(), std::move(slots), std::move(backward)};
   if (tape->profile_ != nullptr) {
     // What ran since the last record is this op: forward is one op after the other.
-    Cost forward{.calls = 1, .seconds = tape->lap(), .flops = flops};
-    row.cost = {.calls = 1, .flops = 2 * flops};
+    Cost forward{.calls = 1, .seconds = tape->lap(), .flops = flops.forward};
+    row.cost = {.calls = 1, .flops = flops.backward};
     forward.bytes = row.cost.bytes = bytes_of(y.shape(), sizeof(T));
     for (const Var<T>& x : inputs) {
       if (x.absent()) continue;

@@ -88,10 +88,12 @@ void gemm_tile(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c) {
 }
 
 template <Real T>
-void Products<T>::add(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c) {
+void Products<T>::add(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c,
+                      const Finish<T>* finish) {
   require(a.cols == b.rows && a.rows == c.rows && b.cols == c.cols,
           "gemm: ({},{}) times ({},{}) does not fit ({},{})", a.rows, a.cols, b.rows, b.cols,
           c.rows, c.cols);
+  require(!c.transposed || finish == nullptr, "gemm: a transposed result has no finish");
   if (c.transposed) return add(alpha, b.t(), a.t(), beta, c.t());  // c^T = b^T a^T
   const std::pair<const T*, const T*> span(c.data, c.data + (c.rows - 1) * c.ld + c.cols);
   if (std::any_of(results_.begin(), results_.end(), [&](const auto& other) {
@@ -100,8 +102,8 @@ void Products<T>::add(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c)
     run();
   results_.push_back(span);
   for_each_tile(c.rows, c.cols, [&](Index i, Index j, Index m, Index n) {
-    tiles_.push_back(
-        {alpha, beta, a.block(i, 0, m, a.cols), b.block(0, j, b.rows, n), c.block(i, j, m, n)});
+    tiles_.push_back({alpha, beta, a.block(i, 0, m, a.cols), b.block(0, j, b.rows, n),
+                      c.block(i, j, m, n), i, j, finish});
   });
 }
 
@@ -110,6 +112,7 @@ void Products<T>::run() {
   parallel_for(static_cast<Index>(tiles_.size()), 1, [&](Index begin, Index) {
     const Tile& t = tiles_[static_cast<std::size_t>(begin)];
     gemm_tile(t.alpha, t.a, t.b, t.beta, t.c);
+    if (t.finish != nullptr) (*t.finish)(t.i, t.j, t.c);
   });
   tiles_.clear();
   results_.clear();
@@ -119,6 +122,13 @@ template <Real T>
 void gemm(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c) {
   Products<T> one;
   one.add(alpha, a, b, beta, c);
+  one.run();
+}
+
+template <Real T>
+void gemm(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c, const Finish<T>& finish) {
+  Products<T> one;
+  one.add(alpha, a, b, beta, c, &finish);
   one.run();
 }
 
@@ -149,5 +159,9 @@ template class Products<float>;
 template class Products<double>;
 template void gemm(float, Mat<const float>, Mat<const float>, float, Mat<float>);
 template void gemm(double, Mat<const double>, Mat<const double>, double, Mat<double>);
+template void gemm(float, Mat<const float>, Mat<const float>, float, Mat<float>,
+                   const Finish<float>&);
+template void gemm(double, Mat<const double>, Mat<const double>, double, Mat<double>,
+                   const Finish<double>&);
 
 }  // namespace headwise

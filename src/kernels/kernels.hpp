@@ -35,9 +35,10 @@ struct NormStats {
 /// y = (x - mean) rstd gain + bias; gain and bias may be null.
 template <Real T>
 NormStats<T> layer_norm(const T* x, const T* gain, const T* bias, T eps, T* y, Index n);
-/// dx = rstd (g - mean(g) - xhat mean(g xhat)), g = dy gain; unless null, dgain += dy xhat.
+/// dx = rstd (g - mean(g) - xhat mean(g xhat)) + beta dx, g = dy gain; beta is 0 (the old dx is not
+/// read) or 1. Unless null, dgain += dy xhat.
 template <Real T>
-void layer_norm_backward(const T* x, NormStats<T> stats, const T* gain, const T* dy, T* dx,
+void layer_norm_backward(const T* x, NormStats<T> stats, const T* gain, const T* dy, T beta, T* dx,
                          T* dgain, Index n);
 
 /// y = gelu(x), slope = dy/dx (null: not wanted).

@@ -58,28 +58,24 @@ NormStats<T> layer_norm(const T* x, const T* gain, const T* bias, T eps, T* y, I
 }
 
 template <class T>
-void layer_norm_backward(const T* x, NormStats<T> s, const T* gain, const T* dy, T* dx, T* dgain,
-                         Index n) {
+void layer_norm_backward(const T* x, NormStats<T> s, const T* gain, const T* dy, T beta, T* dx,
+                         T* dgain, Index n) {
   const hn::ScalableTag<T> d;
   const auto mean = hn::Set(d, s.mean), mean_rest = hn::Set(d, s.mean_rest),
              rstd = hn::Set(d, s.rstd);
   const auto normed = [&](auto v)
                           HWY_ATTR { return hn::Mul(hn::Sub(hn::Sub(v, mean), mean_rest), rstd); };
-  // dx holds g = dy gain for a moment.
-  const T* g = dy;
-  if (gain != nullptr) {
-    map(
-        d, n, dx, T(0), [](auto up, auto w) HWY_ATTR { return hn::Mul(up, w); }, dy, gain);
-    g = dx;
-  }
   auto sum_g = hn::Zero(d), sum_gx = hn::Zero(d);
-  scan(
-      d, n, T(0),
-      [&](auto v, auto up) HWY_ATTR {
-        sum_g = hn::Add(sum_g, up);
-        sum_gx = hn::MulAdd(up, normed(v), sum_gx);
-      },
-      x, g);
+  const auto count_in = [&](auto v, auto g) HWY_ATTR {
+    sum_g = hn::Add(sum_g, g);
+    sum_gx = hn::MulAdd(g, normed(v), sum_gx);
+  };
+  if (gain != nullptr)
+    scan(
+        d, n, T(0), [&](auto v, auto up, auto w) HWY_ATTR { count_in(v, hn::Mul(up, w)); }, x, dy,
+        gain);
+  else
+    scan(d, n, T(0), count_in, x, dy);
   if (dgain != nullptr)
     map(
         d, n, dgain, T(0),
@@ -88,12 +84,27 @@ void layer_norm_backward(const T* x, NormStats<T> s, const T* gain, const T* dy,
   const T count = static_cast<T>(n);
   const auto mean_g = hn::Set(d, sum_of(d, sum_g) / count),
              mean_gx = hn::Set(d, sum_of(d, sum_gx) / count);
-  map(
-      d, n, dx, T(0),
-      [&](auto v, auto up) HWY_ATTR {
-        return hn::Mul(rstd, hn::Sub(hn::Sub(up, mean_g), hn::Mul(normed(v), mean_gx)));
-      },
-      x, g);
+  const auto gradient = [&](auto v, auto g) HWY_ATTR {
+    return hn::Mul(rstd, hn::Sub(hn::Sub(g, mean_g), hn::Mul(normed(v), mean_gx)));
+  };
+  const bool adds = beta != 0;
+  if (gain != nullptr && adds)
+    map(
+        d, n, dx, T(0),
+        [&](auto v, auto up, auto w, auto old)
+            HWY_ATTR { return hn::Add(old, gradient(v, hn::Mul(up, w))); },
+        x, dy, gain, dx);
+  else if (gain != nullptr)
+    map(
+        d, n, dx, T(0),
+        [&](auto v, auto up, auto w) HWY_ATTR { return gradient(v, hn::Mul(up, w)); }, x, dy, gain);
+  else if (adds)
+    map(
+        d, n, dx, T(0),
+        [&](auto v, auto up, auto old) HWY_ATTR { return hn::Add(old, gradient(v, up)); }, x, dy,
+        dx);
+  else
+    map(d, n, dx, T(0), gradient, x, dy);
 }
 
 NormStats<float> layer_norm_f32(const float* x, const float* gain, const float* bias, float eps,
@@ -105,12 +116,12 @@ NormStats<double> layer_norm_f64(const double* x, const double* gain, const doub
   return HWY_NAMESPACE::layer_norm(x, gain, bias, eps, y, n);
 }
 void layer_norm_backward_f32(const float* x, NormStats<float> s, const float* gain, const float* dy,
-                             float* dx, float* dgain, Index n) {
-  HWY_NAMESPACE::layer_norm_backward(x, s, gain, dy, dx, dgain, n);
+                             float beta, float* dx, float* dgain, Index n) {
+  HWY_NAMESPACE::layer_norm_backward(x, s, gain, dy, beta, dx, dgain, n);
 }
 void layer_norm_backward_f64(const double* x, NormStats<double> s, const double* gain,
-                             const double* dy, double* dx, double* dgain, Index n) {
-  HWY_NAMESPACE::layer_norm_backward(x, s, gain, dy, dx, dgain, n);
+                             const double* dy, double beta, double* dx, double* dgain, Index n) {
+  HWY_NAMESPACE::layer_norm_backward(x, s, gain, dy, beta, dx, dgain, n);
 }
 
 }  // namespace headwise::kernels::HWY_NAMESPACE
@@ -126,18 +137,18 @@ NormStats<T> layer_norm(const T* x, const T* gain, const T* bias, T eps, T* y, I
   return HEADWISE_KERNEL(layer_norm, T)(x, gain, bias, eps, y, n);
 }
 template <Real T>
-void layer_norm_backward(const T* x, NormStats<T> stats, const T* gain, const T* dy, T* dx,
+void layer_norm_backward(const T* x, NormStats<T> stats, const T* gain, const T* dy, T beta, T* dx,
                          T* dgain, Index n) {
-  HEADWISE_KERNEL(layer_norm_backward, T)(x, stats, gain, dy, dx, dgain, n);
+  HEADWISE_KERNEL(layer_norm_backward, T)(x, stats, gain, dy, beta, dx, dgain, n);
 }
 
 template NormStats<float> layer_norm(const float*, const float*, const float*, float, float*,
                                      Index);
 template NormStats<double> layer_norm(const double*, const double*, const double*, double, double*,
                                       Index);
-template void layer_norm_backward(const float*, NormStats<float>, const float*, const float*,
+template void layer_norm_backward(const float*, NormStats<float>, const float*, const float*, float,
                                   float*, float*, Index);
 template void layer_norm_backward(const double*, NormStats<double>, const double*, const double*,
-                                  double*, double*, Index);
+                                  double, double*, double*, Index);
 }  // namespace headwise::kernels
 #endif

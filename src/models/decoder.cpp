@@ -2,9 +2,14 @@
 
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace headwise {
 namespace {
+
+/// Tokens from which on the logits are not held whole in training: there they are most of the
+/// memory.
+constexpr Index kLargeVocab = 4096;
 
 const ModelConfig& validated(const ModelConfig& config) {
   config.validate();
@@ -52,6 +57,26 @@ Decoder<T>::Decoder(const ModelConfig& c, Rng& rng)
 
 template <Real T>
 Var<T> Decoder<T>::operator()(const Ctx<T>& ctx, const Ids& ids) const {
+  const Var<T> x = final(ctx, ids);
+  return ctx.tap("logits", linear(x, output_weight(ctx)));
+}
+
+template <Real T>
+Var<T> Decoder<T>::loss(const Ctx<T>& ctx, const Ids& ids, const Ids& targets) const {
+  if (config.vocab < kLargeVocab) return cross_entropy((*this)(ctx, ids), targets);
+  const Var<T> x = final(ctx, ids);
+  Tensor<T> logits;
+  const bool seen = ctx.wants("logits");
+  const Var<T> loss =
+      linear_cross_entropy(x, output_weight(ctx), targets, seen ? &logits : nullptr);
+  if (!seen) return loss;
+  const Var<T> shown = ctx.tap("logits", Var<T>(logits));
+  const bool kept = shown.value().data() == std::as_const(logits).data();
+  return kept ? loss : cross_entropy(shown, targets);
+}
+
+template <Real T>
+Var<T> Decoder<T>::final(const Ctx<T>& ctx, const Ids& ids) const {
   require(ids.shape.rank() == 2, "decoder: ids {} are not (B,T)", ids.shape);
   const Index time = ids.shape[1];
   require(time >= 1 && time <= config.context, "decoder: {} tokens do not fit the context of {}",
@@ -63,8 +88,7 @@ Var<T> Decoder<T>::operator()(const Ctx<T>& ctx, const Ids& ids) const {
   x = ctx.tap("embed", dropout(x, config.dropout, ctx.random));
   for (std::size_t i = 0; i < blocks.size(); ++i)
     x = blocks[i](ctx.in("blocks", static_cast<Index>(i)), x);
-  x = ctx.tap("final", ln_f(ctx, x));
-  return ctx.tap("logits", head ? (*head)(ctx, x) : linear(x, ctx.use(tok.weight)));
+  return ctx.tap("final", ln_f(ctx, x));
 }
 
 template struct Decoder<float>;

@@ -32,7 +32,12 @@ Linear<T>::Linear(Index c, Index o, bool with_bias, double std, Rng& rng) {
 
 template <Real T>
 Var<T> Linear<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) const {
-  return linear(x, ctx.use(weight), bias.value.empty() ? Var<T>() : ctx.use(bias));
+  return linear(x, ctx.use(weight), bias_in(ctx));
+}
+
+template <Real T>
+Var<T> Linear<T>::bias_in(const Ctx<T>& ctx) const {
+  return bias.value.empty() ? Var<T>() : ctx.use(bias);
 }
 
 template <Real T>
@@ -87,8 +92,9 @@ Mlp<T>::Mlp(const BlockConfig& c, Rng& rng)
 template <Real T>
 Var<T> Mlp<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) const {
   const Var<T> pre = ctx.tap("pre", up(ctx, x));
-  const Var<T> hidden = ctx.tap("hidden", gelu(pre, kind));
-  return ctx.tap("out", down(ctx, hidden));
+  if (ctx.wants("hidden"))  // the same bits, with gelu(pre) on show
+    return ctx.tap("out", down(ctx, ctx.tap("hidden", gelu(pre, kind))));
+  return ctx.tap("out", gelu_linear(pre, ctx.use(down.weight), down.bias_in(ctx), kind));
 }
 
 template <Real T>

@@ -158,7 +158,7 @@ Var<T> attention(const Var<T>& q, const Var<T>& k, const Var<T>& v, const Attend
        allowed = how.mask.allowed](const Tensor<T>& dy, Grads<T>& d) mutable {
         backward(plan, q, k, v, kept, stats, dy, d);
       },
-      flops);
+      Flops::of_products(flops));
 }
 
 template Var<float> attention(const Var<float>&, const Var<float>&, const Var<float>&,

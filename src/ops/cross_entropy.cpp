@@ -1,10 +1,10 @@
+#include "ops/cross_entropy.hpp"
+
 #include <algorithm>
 #include <numeric>
 
 #include "headwise/core/parallel.hpp"
 #include "headwise/ops/op_table.hpp"
-#include "headwise/ops/ops.hpp"
-#include "kernels/kernels.hpp"
 
 namespace headwise {
 
@@ -20,21 +20,14 @@ Var<T> cross_entropy(const Var<T>& logits, const Ids& labels) {
   require(s.rank() >= 1 && std::ranges::equal(leading, labels.shape.sizes()),
           "cross_entropy: logits {} and labels {} do not fit (..., V), (...)", s, labels.shape);
   const Index rows = s.rows(), v = s.last(), count = counted(labels);
-  for (std::size_t i = 0; i < labels.values.size(); ++i) {
-    const Id label = labels.values[i];
-    require(label == kIgnore || (label >= 0 && label < v),
-            "cross_entropy: label {} at position {} is neither in [0, {}] nor {} (ignore)", label,
-            i, v - 1, kIgnore);
-  }
+  require_labels("cross_entropy", labels, v);
 
   const T* x = logits.value().data();
   std::vector<double> lse(static_cast<std::size_t>(rows)), loss(static_cast<std::size_t>(rows));
   parallel_rows(rows, v, [&](Index begin, Index end) {
     for (Index r = begin; r < end; ++r) {
       const auto i = static_cast<std::size_t>(r);
-      if (labels.values[i] == kIgnore) continue;
-      lse[i] = kernels::log_sum_exp(x + r * v, v);
-      loss[i] = lse[i] - static_cast<double>(x[r * v + labels.values[i]]);
+      loss[i] = row_loss(x + r * v, v, labels.values[i], lse[i]);
     }
   });
   const double total = std::accumulate(loss.begin(), loss.end(), 0.0);
@@ -51,12 +44,7 @@ Var<T> cross_entropy(const Var<T>& logits, const Ids& labels) {
                   parallel_rows(x.shape().rows(), n, [&](Index begin, Index end) {
                     for (Index r = begin; r < end; ++r) {
                       const auto i = static_cast<std::size_t>(r);
-                      if (labels[i] == kIgnore) {
-                        std::fill_n(out + r * n, n, T(0));
-                        continue;
-                      }
-                      kernels::exp_minus(in + r * n, lse[i], scale, out + r * n, n);
-                      out[r * n + labels[i]] -= scale;
+                      row_gradient(in + r * n, n, labels[i], lse[i], scale, out + r * n);
                     }
                   });
                   d.add(0, std::move(dx));

@@ -1,7 +1,6 @@
-#include "headwise/core/parallel.hpp"
+#include "ops/gelu.hpp"
 #include "headwise/ops/op_table.hpp"
 #include "headwise/ops/ops.hpp"
-#include "kernels/kernels.hpp"
 
 namespace headwise {
 
@@ -10,12 +9,7 @@ Var<T> gelu(const Var<T>& x, Gelu kind) {
   require(!x.absent(), "gelu: there is no input");
   Tensor<T> y = Tensor<T>::uninitialized(x.shape()), slope;
   if (x.tracked()) slope = Tensor<T>::uninitialized(x.shape());
-  const auto kernel = kind == Gelu::exact ? kernels::gelu_exact<T> : kernels::gelu_tanh<T>;
-  const T* in = x.value().data();
-  T *out = y.data(), *dydx = slope.data();
-  parallel_rows(y.size(), 1, [&](Index begin, Index end) {
-    kernel(in + begin, out + begin, dydx == nullptr ? nullptr : dydx + begin, end - begin);
-  });
+  gelu_of(kind, x.value(), y, slope);
 
   return record("gelu", std::move(y), {x}, [slope](const Tensor<T>& dy, Grads<T>& d) {
     Tensor<T> dx = Tensor<T>::uninitialized(dy.shape());

@@ -17,21 +17,27 @@ void backward(const Tensor<T>& x, const Tensor<T>& gain, const Stats<T>& stats, 
               Grads<T>& d) {
   const Index rows = x.shape().rows(), c = x.shape().last();
   const Index grain = rows_per_block(rows), blocks = (rows + grain - 1) / grain;
-  Tensor<T> dx = Tensor<T>::uninitialized(x.shape());
+  // What only gain and bias want is computed all the same; its dx is dropped.
+  Tensor<T> unwanted;
+  auto dx = d.into(0);
+  if (!dx) {
+    unwanted = Tensor<T>::uninitialized(x.shape());
+    dx = {&unwanted, 0};
+  }
   Tensor<T> partial_gain, partial_bias;
   if (d.wants(1)) partial_gain = Tensor<T>::zeros({blocks, c});
   if (d.wants(2)) partial_bias = Tensor<T>::zeros({blocks, c});
   const T *in = x.data(), *up = dy.data(), *g = gain.data();
-  T *to = dx.data(), *pg = partial_gain.data(), *pb = partial_bias.data();
+  T *to = dx.x->data(), *pg = partial_gain.data(), *pb = partial_bias.data();
   parallel_for(rows, grain, [&](Index begin, Index end) {
     const Index block = begin / grain;
     for (Index r = begin; r < end; ++r) {
       kernels::layer_norm_backward(in + r * c, stats[static_cast<std::size_t>(r)], g, up + r * c,
-                                   to + r * c, pg == nullptr ? nullptr : pg + block * c, c);
+                                   dx.beta, to + r * c, pg == nullptr ? nullptr : pg + block * c,
+                                   c);
       if (pb != nullptr) kernels::add(up + r * c, pb + block * c, c);
     }
   });
-  d.add(0, std::move(dx));
   const auto combine = [&](Index i, const T* partial) {
     if (auto* sum = d[i])
       for (Index block = 0; block < blocks; ++block)

@@ -20,7 +20,7 @@ Var<T> matmul(const Var<T>& a, const Var<T>& b) {
         if (auto db = d.into(1)) work.add(1, as_rows(a).t(), as_rows(dy), db.beta, as_rows(*db.x));
         work.run();
       },
-      product_flops(sa[0], sb[1], sa[1]));
+      Flops::of_products(product_flops(sa[0], sb[1], sa[1])));
 }
 
 template Var<float> matmul(const Var<float>&, const Var<float>&);

@@ -19,7 +19,7 @@ Batch window(const std::vector<Id>& tokens, Index begin, Index length) {
 template <Real T>
 double loss_of(const Decoder<T>& model, const Batch& batch) {
   const Ctx<T> ctx;
-  return static_cast<double>(cross_entropy(model(ctx, batch.inputs), batch.targets).item());
+  return static_cast<double>(model.loss(ctx, batch.inputs, batch.targets).item());
 }
 
 }  // namespace

@@ -25,12 +25,17 @@ Rng stream(std::uint64_t seed, Purpose purpose, Index step) {
 /// Random numbers set aside for the dropout of one group.
 constexpr std::uint64_t kDrawsOfGroup = std::uint64_t{1} << 40;
 
-/// Sequences that share a tape. A small model's batch is cut into groups that each run the whole
-/// step on one thread: no thread waits at the end of each op, and what a group computes stays near
-/// its core. Follows from the model and the batch alone, as the bits do.
-Index sequences_of_group(const ModelConfig& c, Index batch) {
-  constexpr Index kRows = 256, kWidth = 128;
-  return c.width <= kWidth ? std::max<Index>(1, kRows / c.context) : batch;
+/// Into how many groups a batch is cut that each run the whole step on one thread: no thread waits
+/// at the end of each op, and what a group computes stays near its core. Worth it for small models;
+/// a power of two, so that it suits the usual numbers of cores, and few, since each holds its own
+/// gradients. Follows from the model and the batch alone, as the bits do.
+Index groups_of(const ModelConfig& c, Index batch) {
+  constexpr Index kWidth = 128, kRows = 192, kMost = 8;
+  Index groups = 1;
+  if (c.width <= kWidth)
+    while (groups < kMost && 2 * groups <= batch && batch * c.context >= 2 * groups * kRows)
+      groups *= 2;
+  return groups;
 }
 
 /// Numbers kept in a checkpoint's metadata.
@@ -87,7 +92,7 @@ double Trainer<T>::add_gradients(const std::vector<Batch>& groups, Index total, 
     const Batch& b = groups[static_cast<std::size_t>(i)];
     Work& w = works[static_cast<std::size_t>(i)];
     const Ctx<T> ctx{.tape = &w.tape, .random = &w.dropout};
-    const Var<T> loss = cross_entropy(model_(ctx, b.inputs), b.targets);
+    const Var<T> loss = model_.loss(ctx, b.inputs, b.targets);
     require<Error>(std::isfinite(loss.item()), "step {}: the loss is {} at learning rate {}",
                    state_.steps + 1, loss.item(), learning_rate(options_, state_.steps));
     const double share = static_cast<double>(counted(b.targets)) / static_cast<double>(total);
@@ -119,13 +124,13 @@ StepRecord Trainer<T>::step() {
   Rng dropout = stream(state_.seed, Purpose::dropout, state_.steps);
   StepRecord record{.step = state_.steps + 1, .lr = learning_rate(options_, state_.steps)};
 
-  const Index sequences = sequences_of_group(model_.config, options_.batch);
+  const Index count = groups_of(model_.config, options_.batch);
   std::vector<std::vector<Batch>> batches(static_cast<std::size_t>(options_.accumulate));
   Index total = 0;
   for (std::vector<Batch>& groups : batches)
-    for (Index begin = 0; begin < options_.batch; begin += sequences) {
-      groups.push_back(random_batch(text_.train, std::min(sequences, options_.batch - begin),
-                                    model_.config.context, places));
+    for (Index i = 0; i < count; ++i) {
+      const Index sequences = (i + 1) * options_.batch / count - i * options_.batch / count;
+      groups.push_back(random_batch(text_.train, sequences, model_.config.context, places));
       total += counted(groups.back().targets);
     }
   zero_grad(model_);

@@ -158,6 +158,8 @@ TEMPLATE_TEST_CASE("layer norm backward equals the plain formula", "[kernels]", 
         CAPTURE(n, offset, gained, wanted);
         Guarded<T> dx(n, (offset * 7 + 3) % 16), dgain(n, (offset * 9 + 4) % 16);
         dgain.fill(rng);
+        const bool adds = (n + offset) % 2 == 0;
+        if (adds) dx.fill(rng);  // else it is uninitialized, and must not be read
         std::vector<double> g, want_dgain, want_dx;
         double mean_g = 0, mean_gx = 0, most_g = 0, most_x = 0;
         for (Index i = 0; i < n; ++i) {
@@ -170,11 +172,13 @@ TEMPLATE_TEST_CASE("layer norm backward equals the plain formula", "[kernels]", 
           want_dgain.push_back(static_cast<double>(dgain[i]) + (wanted ? up * xhat : 0));
         }
         for (std::size_t i = 0; i < g.size(); ++i)
-          want_dx.push_back(p.rstd * (g[i] - mean_g - p.xhat[i] * mean_gx));
+          want_dx.push_back(p.rstd * (g[i] - mean_g - p.xhat[i] * mean_gx) +
+                            (adds ? static_cast<double>(dx[static_cast<Index>(i)]) : 0));
         kernels::layer_norm_backward<T>(x.data(), stats, gained ? gain.data() : nullptr, dy.data(),
-                                        dx.data(), wanted ? dgain.data() : nullptr, n);
+                                        adds ? T(1) : T(0), dx.data(),
+                                        wanted ? dgain.data() : nullptr, n);
         // The three terms cancel (for two elements all but wholly): measured by what they are.
-        REQUIRE(gap(dx, want_dx, p.rstd * most_g * (1 + most_x)) <= kUnits);
+        REQUIRE(gap(dx, want_dx, p.rstd * most_g * (1 + most_x) + (adds ? 4 : 0)) <= kUnits);
         REQUIRE(gap(dgain, want_dgain, 1 + most_x * 4) <= kUnits);
         REQUIRE((x.intact() && gain.intact() && dy.intact() && dx.intact() && dgain.intact()));
       }

@@ -77,6 +77,13 @@ class Grads {
 template <Real T>
 using Backward = std::function<void(const Tensor<T>& dy, Grads<T>& d)>;
 
+/// Floating-point operations of an op's matrix products, for a profile.
+struct Flops {
+  double forward = 0, backward = 0;
+  /// Of products whose two factors both get a gradient: two products back for each.
+  static Flops of_products(double forward) { return {forward, 2 * forward}; }
+};
+
 /// What one forward pass did, for one backward pass.
 template <Real T>
 class Tape {
@@ -111,7 +118,7 @@ class Tape {
 
   /// See record(), which ops call.
   static Var<T> record(std::string_view name, Tensor<T> y, std::initializer_list<Var<T>> inputs,
-                       Backward<T> backward, double flops);
+                       Backward<T> backward, const Flops& flops);
 
  private:
   friend class Grads<T>;
@@ -141,12 +148,11 @@ class Tape {
 /// The result y of an op, put on the tape of its inputs with its backward; a constant when no
 /// input is tracked. `name` is the op's in ops.def. Throws Error when the inputs are on two
 /// tapes, when the tape is consumed, or when backward is null (a result that would silently cut the
-/// graph: use a constant instead). `flops` is what the forward's products took, for a profile;
-/// backward has twice as many: each product gives two.
+/// graph: use a constant instead).
 template <Real T>
 Var<T> record(std::string_view name, Tensor<T> y,
               std::type_identity_t<std::initializer_list<Var<T>>> inputs,
-              std::type_identity_t<Backward<T>> backward, double flops = 0) {
+              std::type_identity_t<Backward<T>> backward, const Flops& flops = {}) {
   return Tape<T>::record(name, std::move(y), inputs, std::move(backward), flops);
 }
 

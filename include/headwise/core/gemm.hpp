@@ -1,6 +1,7 @@
 // Matrix products. OpenBLAS computes the tiles; the tiles and the threads are ours.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,14 +21,24 @@ void gemm(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c);
 template <Real T>
 void gemm_tile(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c);
 
+/// What is done to each tile of a result as soon as it is there, while it is in the cache: `tile`
+/// is the block of the result that starts at row i and column j.
+template <Real T>
+using Finish = std::function<void(Index i, Index j, Mat<T> tile)>;
+
+/// gemm() with a finish; c must not be transposed.
+template <Real T>
+void gemm(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c, const Finish<T>& finish);
+
 /// Independent products that share one parallel region, so that a small one leaves no core idle.
 /// Their tiles start in the order in which the products were added: the one with few tiles first.
 /// A product into memory that an earlier one writes waits for it.
 template <Real T>
 class Products {
  public:
-  /// As gemm(), at run(). The matrices must stay alive until then.
-  void add(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c);
+  /// As gemm(), at run(). The matrices, and the finish, must stay alive until then.
+  void add(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c,
+           const Finish<T>* finish = nullptr);
   void run();
 
  private:
@@ -35,6 +46,8 @@ class Products {
     T alpha, beta;
     Mat<const T> a, b;
     Mat<T> c;
+    Index i, j;
+    const Finish<T>* finish;
   };
   std::vector<Tile> tiles_;
   std::vector<std::pair<const T*, const T*>> results_;  // where the waiting ones write

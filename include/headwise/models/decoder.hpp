@@ -56,12 +56,24 @@ struct Decoder {
   /// Taps: embed, blocks.0.resid_pre, ..., final, logits.
   Var<T> operator()(const Ctx<T>& ctx, const Ids& ids) const;
 
+  /// cross_entropy() of those logits and targets (B,T). Where the vocabulary is large the logits of
+  /// all tokens are never held together, unless a probe wants them; one that it replaces is a
+  /// constant then.
+  Var<T> loss(const Ctx<T>& ctx, const Ids& ids, const Ids& targets) const;
+
   void visit(auto&& v) {
     v("tok", tok);
     v("pos", pos);
     v("blocks", blocks);
     v("ln_f", ln_f);
     if (head) v("head", *head);
+  }
+
+ private:
+  /// The residual stream after the last norm, (B,T,C).
+  Var<T> final(const Ctx<T>& ctx, const Ids& ids) const;
+  Var<T> output_weight(const Ctx<T>& ctx) const {
+    return ctx.use(head ? head->weight : tok.weight);
   }
 };
 

@@ -38,6 +38,10 @@ struct Ctx {
   [[nodiscard]] Var<T> use(const Param<T>& p) const {
     return tape ? tape->use(p) : Var<T>(p.value);
   }
+  /// Whether tap(what, ...) has somebody to show it to: what nobody sees need not be there.
+  [[nodiscard]] bool wants(std::string_view what) const {
+    return probe != nullptr && probe->wants(path(what));
+  }
   /// x, or what the probe makes of it. Every activation of interest passes through here.
   [[nodiscard]] Var<T> tap(std::string_view what, Var<T> x) const {
     if (probe == nullptr) return x;

@@ -17,6 +17,7 @@ struct Linear {
 
   Linear(Index c, Index o, bool with_bias, double std, Rng& rng);
   Var<T> operator()(const Ctx<T>& ctx, const Var<T>& x) const;
+  Var<T> bias_in(const Ctx<T>& ctx) const;  ///< absent without one
   void visit(auto&& v) {
     v("weight", weight);
     if (!bias.value.empty()) v("bias", bias);

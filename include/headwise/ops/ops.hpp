@@ -68,6 +68,11 @@ constexpr std::array<std::string_view, 2> names_of(Gelu) { return {"exact", "tan
 template <Real T>
 Var<T> gelu(const Var<T>& x, Gelu kind = Gelu::exact);
 
+/// linear(gelu(x), w, b), to the same bits, without gelu(x) staying in memory: y = gelu(x) w^T + b.
+/// x (..., C), w (O,C), b (O) or absent, result (..., O). Throws ShapeError when C or O disagree.
+template <Real T>
+Var<T> gelu_linear(const Var<T>& x, const Var<T>& w, const Var<T>& b, Gelu kind = Gelu::exact);
+
 /// Each element zero with probability `rate`, else x / (1 - rate) (Srivastava et al. 2014, JMLR 15,
 /// sec. 10). x itself when rng is null or rate is 0. Moves rng past the draws it used.
 /// Throws UsageError unless 0 <= rate < 1.
@@ -115,5 +120,14 @@ Index counted(const Ids& labels);
 /// Throws ShapeError for any other label outside [0, V).
 template <Real T>
 Var<T> cross_entropy(const Var<T>& logits, const Ids& labels);
+
+/// cross_entropy(linear(x, w), labels) without ever holding more than 256 rows of logits or of
+/// their gradients: for large vocabularies. The forward of a tracked x or w computes their
+/// gradients too. x (..., C), w (V,C), labels (...), result a scalar. `logits`, unless null, gets
+/// the logits
+/// (..., V). Throws as the two do.
+template <Real T>
+Var<T> linear_cross_entropy(const Var<T>& x, const Var<T>& w, const Ids& labels,
+                            Tensor<T>* logits = nullptr);
 
 }  // namespace headwise

@@ -1,0 +1,45 @@
+// What ops with a linear layer in them share: its shapes, its bias and that one's gradient.
+#pragma once
+
+#include <string_view>
+
+#include "headwise/core/gemm.hpp"
+#include "headwise/core/parallel.hpp"
+#include "headwise/core/tensor.hpp"
+#include "kernels/kernels.hpp"
+
+namespace headwise {
+
+/// Throws ShapeError unless x (..., C), w (O,C) and, if there is one, b (O) fit.
+inline void require_linear(std::string_view op, const Shape& x, const Shape& w, const Shape& b,
+                           bool no_bias) {
+  const bool fits = x.rank() >= 1 && w.rank() == 2 && x.last() == w[1];
+  if (no_bias)
+    require(fits, "{}: input {} and weight {} do not fit (..., C), (O,C)", op, x, w);
+  else
+    require(fits && b == Shape{w[0]},
+            "{}: input {}, weight {} and bias {} do not fit (..., C), (O,C), (O)", op, x, w, b);
+}
+
+/// Adds b (O) to the rows of each tile; nothing when there is no b. b must stay alive.
+template <Real T>
+Finish<T> add_bias(const Tensor<T>& b) {
+  return [bias = b.data()](Index, Index j, Mat<T> tile) {
+    if (bias == nullptr) return;
+    for (Index r = 0; r < tile.rows; ++r)
+      kernels::add(bias + j, tile.data + r * tile.ld, tile.cols);
+  };
+}
+
+/// Adds the sum of dy's rows to db.
+template <Real T>
+void add_row_sums(const Tensor<T>& dy, Tensor<T>& db) {
+  const Index rows = dy.shape().rows(), o = dy.shape().last();
+  const T* in = dy.data();
+  T* out = db.data();
+  parallel_for(o, 64, [&](Index begin, Index end) {  // columns, so that each has one adder
+    for (Index r = 0; r < rows; ++r) kernels::add(in + r * o + begin, out + begin, end - begin);
+  });
+}
+
+}  // namespace headwise

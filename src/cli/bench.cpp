@@ -2,7 +2,11 @@
 // machine's.
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/options.hpp"
 #include "cli/speed.hpp"
@@ -34,7 +38,7 @@ struct BenchCommand {
     v("context", context, "train: another context than the configuration's; 0: its own");
     v("batch", batch, "train: another batch than the configuration's; 0: its own");
     v("seconds", seconds, "time to measure for");
-    v("profile", profile, "train: where the time of a step goes, by op");
+    v("profile", profile, "train, attention: where the time of a step goes, by op");
     v("json", json_lines, "one JSON line on stdout, nothing else");
   }
 };
@@ -86,14 +90,13 @@ void print(const BenchCommand& c, const Result& r, double gemm) {
 }
 
 /// Where the time of a step goes, the largest part first.
-void print(const Profile& profile) {
+void print(const Profile& profile, Index steps) {
   struct Line {
     std::string name;
     Cost cost;
   };
   std::vector<Line> lines;
   double total = 0;
-  Index steps = 0;
   for (const auto& [name, row] : profile.rows()) {
     if (row.backward.calls == 0) {
       lines.push_back({name, row.forward});
@@ -102,7 +105,6 @@ void print(const Profile& profile) {
       lines.push_back({name + ", backward", row.backward});
     }
     total += row.forward.seconds + row.backward.seconds;
-    if (name == "AdamW") steps = row.forward.calls;
   }
   std::sort(lines.begin(), lines.end(),
             [](const Line& a, const Line& b) { return a.cost.seconds > b.cost.seconds; });
@@ -116,6 +118,17 @@ void print(const Profile& profile) {
                cost.seconds / static_cast<double>(steps) * 1e3, 100 * cost.seconds / total,
                rate(cost.flops), rate(cost.bytes), cost.calls / steps);
   }
+}
+
+/// Measures again, with a profile, and prints it.
+void profile_of(const BenchCommand& c, FunctionRef<void(Profile&)> step) {
+  Profile profile;
+  Index steps = 0;
+  measure(c.seconds, [&] {
+    step(profile);
+    ++steps;
+  });
+  print(profile, steps);
 }
 
 const Preset& preset_named(const std::string& name) {
@@ -164,12 +177,11 @@ int bench_train(const BenchCommand& c, std::uint64_t seed) {
   r.time = measure(c.seconds, [&] { trainer.step(); });
   r.peak_mb = peak_rss_mb();
   print(c, r, gemm_rate(0.5));
-  if (c.profile) {
-    Profile profile;
-    trainer.profile(&profile);
-    measure(c.seconds, [&] { trainer.step(); });
-    print(profile);
-  }
+  if (c.profile)
+    profile_of(c, [&](Profile& profile) {
+      trainer.profile(&profile);
+      trainer.step();
+    });
   return kDone;
 }
 
@@ -201,14 +213,16 @@ int bench_attention(const BenchCommand& c, std::uint64_t seed) {
   shape.context = found->context;
   r.flops = training_flops(shape, r.parameters, r.tokens, false);
   r.causal_flops = training_flops(shape, r.parameters, r.tokens, true);
-  r.time = measure(c.seconds, [&] {
+  const auto step = [&](Profile* profile) {
     for_each_param(layer, [](const std::string&, auto& p) { p.grad = {}; });
-    Tape<float> tape;
+    Tape<float> tape(profile);
     const Ctx<float> ctx{.tape = &tape};
     tape.backward(sum(layer(ctx, tape.leaf(x))));
-  });
+  };
+  r.time = measure(c.seconds, [&] { step(nullptr); });
   r.peak_mb = peak_rss_mb();
   print(c, r, gemm_rate(0.5));
+  if (c.profile) profile_of(c, [&](Profile& profile) { step(&profile); });
   return kDone;
 }
 
@@ -226,35 +240,96 @@ int bench_sample(const BenchCommand& c, std::uint64_t seed) {
   return kDone;
 }
 
-/// What the BLAS reaches with the kernels it has now: what every share is a share of.
+/// What the BLAS reaches with one set of its kernels.
 struct Rates {
-  double large = 0;  ///< GFLOP/s of (2048,2048) times (2048,2048)
+  std::string kernel;
+  double large = 0;  ///< GFLOP/s of (2048,2048) times (2048,2048): what every share is a share of
   double small = 0;  ///< GFLOP/s of (768,128) times (128,512), a linear layer of nano
-  double row = 0;    ///< GB/s of one row through a (50257,768) weight
+  double row = 0;    ///< GB/s of one row through a (50257,768) weight, as decoding does
+
+  void visit(auto&& v) {
+    v("kernel", kernel);
+    v("gflops", large);
+    v("small_gflops", small);
+    v("row_gb_per_second", row);
+  }
 };
 
 Rates rates(double seconds) {
-  return {gemm_rate(seconds / 3), product_rate(768, 512, 128, seconds / 3),
-          4e-9 * 50257 * 768 * product_rate(1, 50257, 768, seconds / 3) * 1e9 /
-              product_flops(1, 50257, 768)};
+  constexpr Index kVocab = 50257, kWidth = 768;
+  const double row = product_rate(1, kVocab, kWidth, seconds / 3);
+  const double bytes_a_flop = 4.0 * kVocab * kWidth / product_flops(1, kVocab, kWidth);
+  return {blas_kernel(), gemm_rate(seconds / 3), product_rate(768, 512, 128, seconds / 3),
+          row * bytes_a_flop};
+}
+
+/// The same in a program of its own that starts with those kernels; nothing where this processor or
+/// this BLAS has none of that name.
+std::optional<Rates> rates_with(const std::string& kernel, double seconds) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command =
+      fmt::format("OPENBLAS_CORETYPE={} '{}' bench gemm --json --seconds {} --threads {} 2>&1",
+                  kernel, self, seconds, threads());
+  FILE* const pipe = ::popen(command.c_str(), "r");
+  require<Error>(pipe != nullptr, "bench gemm: cannot start {}", self);
+  std::string out;
+  for (int c = 0; (c = std::fgetc(pipe)) != EOF;) out.push_back(static_cast<char>(c));
+  const bool done = ::pclose(pipe) == 0;
+  const json line = json::parse(out, nullptr, false);
+  if (!done || !line.is_object() || line.value("kernel", "") != kernel) return std::nullopt;
+  Rates r;
+  r.visit([&](const char* key, auto& x) { line.at(key).get_to(x); });
+  return r;
+}
+
+/// Medians of each of the BLAS's kernels, measured in turn.
+std::vector<Rates> compare_kernels(double seconds) {
+  constexpr Index kRounds = 3;
+  std::vector<std::string> names = {blas_kernel()};
+#ifdef __x86_64__
+  for (const char* name : {"Haswell", "Zen", "SkylakeX", "Cooperlake"})
+    if (name != blas_kernel()) names.emplace_back(name);
+#endif
+  std::map<std::string, std::vector<Rates>> found;
+  for (Index round = 0; round < kRounds; ++round)
+    for (const std::string& name : names)
+      if (const auto r = rates_with(name, seconds / (kRounds * static_cast<double>(names.size()))))
+        found[name].push_back(*r);
+  std::vector<Rates> medians;
+  for (auto& [name, all] : found) {
+    const auto median = [&, &all = all](double Rates::*member) {
+      std::sort(all.begin(), all.end(),
+                [&](const Rates& a, const Rates& b) { return a.*member < b.*member; });
+      return all[all.size() / 2].*member;
+    };
+    medians.push_back({name, median(&Rates::large), median(&Rates::small), median(&Rates::row)});
+  }
+  return medians;
 }
 
 int bench_gemm(const BenchCommand& c) {
-  const Rates r = rates(c.seconds);
-  const double read = read_rate(c.seconds / 3);
   if (c.json_lines) {
-    fmt::print("{}\n", json{{"engine", fmt::format("headwise {}", HEADWISE_VERSION)},
-                            {"mode", "gemm"},
-                            {"threads", threads()},
-                            {"gflops", r.large},
-                            {"small_gflops", r.small},
-                            {"row_gb_per_second", r.row},
-                            {"read_gb_per_second", read},
-                            {"kernel", blas_kernel()},
-                            {"blas", blas_description()}}
-                           .dump());
+    Rates r = rates(c.seconds * 3 / 4);
+    json line = {{"engine", fmt::format("headwise {}", HEADWISE_VERSION)},
+                 {"mode", "gemm"},
+                 {"threads", threads()},
+                 {"read_gb_per_second", read_rate(c.seconds / 4)},
+                 {"blas", blas_description()}};
+    r.visit([&](const char* key, const auto& x) { line[key] = x; });
+    fmt::print("{}\n", line.dump());
     return kDone;
   }
+  fmt::print("matrix products on {} thread(s), {}\n", threads(), blas_description());
+  fmt::print("{:12} {:>16} {:>16} {:>16}\n", "kernels", "large, GFLOP/s", "small, GFLOP/s",
+             "one row, GB/s");
+  for (const Rates& r : compare_kernels(c.seconds))
+    fmt::print("{:12} {:16.1f} {:16.1f} {:16.1f}{}\n", r.kernel, r.large, r.small, r.row,
+               r.kernel == blas_kernel() ? "  in use" : "");
+  fmt::print("memory is read at {:.1f} GB/s\n", read_rate(0.5));
+  fmt::print(
+      "large: (2048,2048) times (2048,2048); small: (768,128) times (128,512); one row: (1,768) "
+      "times "
+      "(768,50257)\nOPENBLAS_CORETYPE=NAME in the environment chooses; it changes the last bits\n");
   return kDone;
 }
 
@@ -269,7 +344,13 @@ std::function<int()> bench_command(CLI::App& app, CommonOptions& common) {
   return [c, &common] {
     require<UsageError>(c->seconds > 0 && c->seconds <= 3600, "--seconds: {} is not in (0, 3600]",
                         c->seconds);
-    switch (parse<Mode>("bench", c->mode)) {
+    const Mode mode = parse<Mode>("bench", c->mode);
+    require<UsageError>(
+        !c->profile || ((mode == Mode::train || mode == Mode::attention) && !c->json_lines),
+        "--profile: is for train and attention, without --json");
+    require<UsageError>(c->context >= 0 && c->batch >= 0,
+                        "--context, --batch: {} and {} are not 0 or more", c->context, c->batch);
+    switch (mode) {
       case Mode::train:
         return bench_train(*c, common.seed);
       case Mode::attention:

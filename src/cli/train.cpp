@@ -10,8 +10,10 @@
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
 #include "cli/run_text.hpp"
+#include "cli/speed.hpp"
 #include "headwise/core/gemm.hpp"
 #include "headwise/core/parallel.hpp"
+#include "headwise/models/presets.hpp"
 #include "headwise/train/run.hpp"
 #include "kernels/isa.hpp"
 
@@ -89,6 +91,17 @@ std::string free_folder() {
   }
 }
 
+/// "; 84 GFLOP/s, 0.55 of this machine's 152 in plain products" at that speed of training.
+template <Real T>
+std::string share_text(const Run& run, Decoder<T>& model, double tokens_per_second) {
+  if (run.config().dtype != Dtype::f32) return "";  // the machine's rate is measured in float
+  const double rate =
+      tokens_per_second / 1e9 * training_flops(run.config().model, parameter_count(model), 1, true);
+  const double gemm = gemm_rate(0.1);
+  return fmt::format("; {:.0f} GFLOP/s, {:.2f} of this machine's {:.0f} in plain products", rate,
+                     rate / gemm, gemm);
+}
+
 /// What the user should know before the first step.
 template <Real T>
 void describe(const Run& run, Decoder<T>& model, const Split& text) {
@@ -141,9 +154,9 @@ void print_end(const TrainCommand& c, const Run& run, const Trainer<T>& trainer,
     fmt::print("stopped at step {} of {}, saved; go on with\n  {} train --resume {}\n",
                trainer.steps_done(), run.config().train.steps, c.common->program, run.folder());
   else
-    fmt::print("\nbest validation loss {:.4f} after {}; try\n  {} sample {}\n",
-               trainer.best_val_loss(), clock_text(speed.seconds()), c.common->program,
-               run.folder());
+    fmt::print("\nbest validation loss {:.4f} after {}; {:.0f} tokens/s{}\ntry\n  {} sample {}\n",
+               trainer.best_val_loss(), clock_text(speed.seconds()), speed.tokens_per_second(),
+               share_text(run, model, speed.tokens_per_second()), c.common->program, run.folder());
 }
 
 /// Steps, evaluates and saves until the run is done or somebody wants it to stop. The state is

@@ -22,7 +22,8 @@
 namespace headwise {
 namespace {
 
-constexpr std::size_t kLarge = 64 * 1024;
+constexpr std::size_t kLarge = 64 * 1024;  // counted
+constexpr std::size_t kKept = 4 * 1024;    // from here on the system is slower than the pool
 #ifdef HEADWISE_NO_CACHE
 constexpr bool kCache = false;
 #else
@@ -82,7 +83,7 @@ void pool_give(void* memory, std::size_t bytes) {
   const std::lock_guard lock(p.mutex);
   --p.stats.live_buffers;
   p.stats.live_bytes -= size;
-  if (kCache && size > kLarge) {
+  if (kCache && size >= kKept) {
     p.free[size].push_back(memory);
     p.stats.cached_bytes += size;
   } else {

@@ -62,6 +62,11 @@ Var<T> LayerNorm<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) const {
 }
 
 template <Real T>
+SumAndNorm<T> LayerNorm<T>::of_sum(const Ctx<T>& ctx, const Var<T>& a, const Var<T>& b) const {
+  return add_layer_norm(a, b, ctx.use(weight), bias.value.empty() ? Var<T>() : ctx.use(bias));
+}
+
+template <Real T>
 MultiHeadAttention<T>::MultiHeadAttention(const BlockConfig& c, Rng& rng)
     : w_q(c.width, c.width, c.bias, c.init_std, rng),
       w_k(c.width, c.width, c.bias, c.init_std, rng),
@@ -109,10 +114,16 @@ template <Real T>
 Var<T> Block<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) const {
   const auto drop = [&](const Var<T>& y) { return headwise::dropout(y, dropout, ctx.random); };
   const Var<T> pre = ctx.tap("resid_pre", x);
-  Var<T> mid = pre + drop(attn(ctx.in("attn"), ln1(ctx, pre)));
-  if (!mlp) return ctx.tap("resid_post", std::move(mid));
-  mid = ctx.tap("resid_mid", std::move(mid));
-  return ctx.tap("resid_post", mid + drop((*mlp)(ctx.in("mlp"), (*ln2)(ctx, mid))));
+  const Var<T> attended = drop(attn(ctx.in("attn"), ln1(ctx, pre)));
+  if (!mlp) return ctx.tap("resid_post", pre + attended);
+  SumAndNorm<T> mid;
+  if (ctx.wants("resid_mid")) {  // the same bits, with the stream on show
+    mid.sum = ctx.tap("resid_mid", pre + attended);
+    mid.norm = (*ln2)(ctx, mid.sum);
+  } else {
+    mid = ln2->of_sum(ctx, pre, attended);
+  }
+  return ctx.tap("resid_post", mid.sum + drop((*mlp)(ctx.in("mlp"), mid.norm)));
 }
 
 #define HEADWISE_INSTANTIATE(T)          \

@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "headwise/core/gemm.hpp"
-#include "headwise/core/parallel.hpp"
 #include "headwise/core/tensor.hpp"
 #include "kernels/kernels.hpp"
+#include "ops/row_sums.hpp"
 
 namespace headwise {
 
@@ -36,10 +36,11 @@ template <Real T>
 void add_row_sums(const Tensor<T>& dy, Tensor<T>& db) {
   const Index rows = dy.shape().rows(), o = dy.shape().last();
   const T* in = dy.data();
-  T* out = db.data();
-  parallel_for(o, 64, [&](Index begin, Index end) {  // columns, so that each has one adder
-    for (Index r = 0; r < rows; ++r) kernels::add(in + r * o + begin, out + begin, end - begin);
+  const RowSums<T> sums(rows, o);
+  parallel_for(rows, sums.grain(), [&](Index begin, Index end) {
+    for (Index r = begin; r < end; ++r) kernels::add(in + r * o, sums.part(begin), o);
   });
+  sums.add_to(db);
 }
 
 }  // namespace headwise

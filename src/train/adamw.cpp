@@ -14,30 +14,68 @@ AdamW<T>::AdamW(const AdamWOptions& options) : options_(options) {
                         "adamw: beta {} is not in [0, 1) in this precision", beta);
 }
 
+namespace {
+
+/// A block of the elements of one of several tensors.
+struct Block {
+  std::size_t tensor;
+  Index begin, end;
+};
+
+/// The blocks of tensors of the given sizes, for one parallel loop over all of them: most of a
+/// model's tensors are small.
+std::vector<Block> blocks_of(const std::vector<Index>& sizes) {
+  constexpr Index kBlock = 16 * 1024;
+  std::vector<Block> blocks;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    for (Index at = 0; at < sizes[i]; at += kBlock)
+      blocks.push_back({i, at, std::min(at + kBlock, sizes[i])});
+  return blocks;
+}
+
+}  // namespace
+
 template <Real T>
-void AdamW<T>::update(Moments<T>& m, Param<T>& p, double lr, double grad_scale) const {
+void AdamW<T>::update(const std::vector<Update>& updates, double lr, double grad_scale) const {
+  struct Job {
+    kernels::AdamwStep<T> step;
+    const T* grad;
+    T *mean, *square, *value;
+  };
   const AdamWOptions& o = options_;
-  require(p.grad.shape() == p.value.shape(), "adamw: gradient {} of a parameter {}", p.grad.shape(),
-          p.value.shape());
-  if (m.mean.empty()) {
-    m.mean = Tensor<T>::zeros(p.value.shape());
-    m.square = Tensor<T>::zeros(p.value.shape());
-  }
-  const auto t = static_cast<double>(++m.updates);
   // As precision T knows them, so that the bias correction undoes just what the averages do.
   const auto beta1 = static_cast<T>(o.beta1), beta2 = static_cast<T>(o.beta2);
-  const kernels::AdamwStep<T> step{
-      .grad_scale = static_cast<T>(grad_scale),
-      .beta1 = beta1,
-      .beta2 = beta2,
-      .eps = static_cast<T>(o.eps),
-      .keep = static_cast<T>(is_decayed(p) ? 1 - lr * o.weight_decay : 1),
-      .rate = static_cast<T>(lr / (1 - std::pow(static_cast<double>(beta1), t))),
-      .unbias2 = static_cast<T>(1 / (1 - std::pow(static_cast<double>(beta2), t)))};
-  const T* g = p.grad.values().data();
-  T *mean = m.mean.data(), *square = m.square.data(), *value = p.value.data();
-  parallel_rows(p.value.size(), 1, [&](Index begin, Index end) {
-    kernels::adamw(step, g + begin, mean + begin, square + begin, value + begin, end - begin);
+  std::vector<Index> sizes;
+  for (const auto& [m, p] : updates) {
+    require(p->grad.shape() == p->value.shape(), "adamw: gradient {} of a parameter {}",
+            p->grad.shape(), p->value.shape());
+    sizes.push_back(p->value.size());
+  }
+  std::vector<Job> jobs;
+  for (const auto& [m, p] : updates) {
+    if (m->mean.empty()) {
+      m->mean = Tensor<T>::zeros(p->value.shape());
+      m->square = Tensor<T>::zeros(p->value.shape());
+    }
+    const auto t = static_cast<double>(++m->updates);
+    jobs.push_back({{.grad_scale = static_cast<T>(grad_scale),
+                     .beta1 = beta1,
+                     .beta2 = beta2,
+                     .eps = static_cast<T>(o.eps),
+                     .keep = static_cast<T>(is_decayed(*p) ? 1 - lr * o.weight_decay : 1),
+                     .rate = static_cast<T>(lr / (1 - std::pow(static_cast<double>(beta1), t))),
+                     .unbias2 = static_cast<T>(1 / (1 - std::pow(static_cast<double>(beta2), t)))},
+                    p->grad.values().data(),
+                    m->mean.data(),
+                    m->square.data(),
+                    p->value.data()});
+  }
+  const std::vector<Block> blocks = blocks_of(sizes);
+  parallel_for(static_cast<Index>(blocks.size()), 1, [&](Index i, Index) {
+    const Block& b = blocks[static_cast<std::size_t>(i)];
+    const Job& j = jobs[b.tensor];
+    kernels::adamw(j.step, j.grad + b.begin, j.mean + b.begin, j.square + b.begin,
+                   j.value + b.begin, b.end - b.begin);
   });
 }
 

@@ -41,6 +41,8 @@ struct LayerNorm {
 
   LayerNorm(Index c, bool with_bias);
   Var<T> operator()(const Ctx<T>& ctx, const Var<T>& x) const;
+  /// See add_layer_norm().
+  SumAndNorm<T> of_sum(const Ctx<T>& ctx, const Var<T>& a, const Var<T>& b) const;
   void visit(auto&& v) {
     v("weight", weight);
     if (!bias.value.empty()) v("bias", bias);

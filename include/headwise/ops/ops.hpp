@@ -59,6 +59,18 @@ Var<T> embedding(const Var<T>& table, const Ids& ids);
 template <Real T>
 Var<T> layer_norm(const Var<T>& x, const Var<T>& gain, const Var<T>& bias, double eps = 1e-5);
 
+/// A residual stream after an addition, and its norm.
+template <Real T>
+struct SumAndNorm {
+  Var<T> sum, norm;
+};
+/// {a + b, layer_norm(a + b, gain, bias)} in one pass over the rows, with the same bits; recorded
+/// as the two ops it is.   a, b (..., C). Throws ShapeError when they differ, and as layer_norm()
+/// does.
+template <Real T>
+SumAndNorm<T> add_layer_norm(const Var<T>& a, const Var<T>& b, const Var<T>& gain,
+                             const Var<T>& bias, double eps = 1e-5);
+
 /// Which formula gelu() uses.
 enum class Gelu { exact, tanh };
 constexpr std::array<std::string_view, 2> names_of(Gelu) { return {"exact", "tanh"}; }

@@ -42,15 +42,21 @@ class AdamW {
   /// without one, or not trainable, keep value, moments and counter.
   template <class Model>
   void step(Model& model, double lr, double grad_scale = 1) {
+    std::vector<Update> updates;
     for_each_param(model, [&](const std::string& name, Param<T>& p) {
-      if (p.trainable && !p.grad.empty()) update(moments[name], p, lr, grad_scale);
+      if (p.trainable && !p.grad.empty()) updates.push_back({&moments[name], &p});
     });
+    update(updates, lr, grad_scale);
   }
 
   std::map<std::string, Moments<T>> moments;  ///< by parameter name
 
  private:
-  void update(Moments<T>& m, Param<T>& p, double lr, double grad_scale) const;
+  struct Update {
+    Moments<T>* moments;
+    Param<T>* param;
+  };
+  void update(const std::vector<Update>& updates, double lr, double grad_scale) const;
 
   AdamWOptions options_;
 };

@@ -7,10 +7,15 @@
 
 namespace headwise {
 
+template <Real T>
+auto gelu_kernel(Gelu kind) {
+  return kind == Gelu::exact ? kernels::gelu_exact<T> : kernels::gelu_tanh<T>;
+}
+
 /// y = gelu(x) and, unless slope is empty, slope = dy/dx.
 template <Real T>
 void gelu_of(Gelu kind, const Tensor<T>& x, Tensor<T>& y, Tensor<T>& slope) {
-  const auto kernel = kind == Gelu::exact ? kernels::gelu_exact<T> : kernels::gelu_tanh<T>;
+  const auto kernel = gelu_kernel<T>(kind);
   const T* in = x.data();
   T *out = y.data(), *dydx = slope.data();
   parallel_rows(x.size(), 1, [&](Index begin, Index end) {

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <array>
+
 #include "headwise/core/gemm.hpp"
 #include "headwise/ops/op_table.hpp"
 #include "headwise/ops/ops.hpp"
@@ -24,12 +27,28 @@ Hidden<T> hidden(const Tensor<T>& x, Gelu kind, bool with_slope) {
   return h;
 }
 
+/// tile *= gelu'(x) for a tile of x's shape that starts at (i, j), a piece at a time.
 template <Real T>
-void backward(const Tensor<T>& x, const Tensor<T>& w, const Hidden<T>& h, const Tensor<T>& dy,
-              Grads<T>& d) {
+void times_slope(const Tensor<T>& x, Gelu kind, Index i, Index j, Mat<T> tile) {
+  constexpr Index kPiece = 256;
+  std::array<T, kPiece> y, slope;
+  const Index c = x.shape().last();
+  for (Index r = 0; r < tile.rows; ++r)
+    for (Index at = 0; at < tile.cols; at += kPiece) {
+      const Index n = std::min(kPiece, tile.cols - at);
+      T* row = tile.data + r * tile.ld + at;
+      gelu_kernel<T>(kind)(x.data() + (i + r) * c + j + at, y.data(), slope.data(), n);
+      kernels::multiply(row, slope.data(), row, n);
+    }
+}
+
+template <Real T>
+void backward(const Tensor<T>& x, const Tensor<T>& w, const Hidden<T>& h, Gelu kind,
+              const Tensor<T>& dy, Grads<T>& d) {
   Tensor<T> dx = Tensor<T>::uninitialized(x.shape());
   const Mat<T> out = as_rows(dx);
   const Finish<T> through_gelu = [&](Index i, Index j, Mat<T> tile) {
+    if (h.slope.empty()) return times_slope(x, kind, i, j, tile);
     const T* slope = h.slope.data() + i * out.ld + j;
     for (Index r = 0; r < tile.rows; ++r) {
       T* row = tile.data + r * tile.ld;
@@ -60,7 +79,7 @@ Var<T> gelu_linear(const Var<T>& x, const Var<T>& w, const Var<T>& b, Gelu kind)
   return record(
       "gelu_linear", std::move(y), {x, w, b},
       [x = x.value(), w = w.value(), h = std::move(h), kind](const Tensor<T>& dy, Grads<T>& d) {
-        backward(x, w, h.y.empty() ? hidden(x, kind, true) : h, dy, d);
+        backward(x, w, h.y.empty() ? hidden(x, kind, false) : h, kind, dy, d);
       },
       Flops::of_products(product_flops(x.shape().rows(), o, w.shape()[1])));
 }

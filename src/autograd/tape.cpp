@@ -1,5 +1,6 @@
 #include "headwise/autograd/tape.hpp"
 
+#include <unordered_set>
 #include <utility>
 
 #include "headwise/core/parallel.hpp"
@@ -136,13 +137,13 @@ Var<T> Tape<T>::record(std::string_view name, Tensor<T> y, std::initializer_list
 template <Real T>
 void Tape<T>::backward(const Var<T>& loss, T seed) {
   propagate(loss, seed);
-  deliver();
+  deliver({this});
 }
 
 template <Real T>
 void Tape<T>::backward(const Var<T>& y, Tensor<T> dy) {
   run_backward(y, std::move(dy));
-  deliver();
+  deliver({this});
 }
 
 template <Real T>
@@ -183,12 +184,25 @@ void Tape<T>::run_backward(const Var<T>& y, Tensor<T> dy) {
 }
 
 template <Real T>
-void Tape<T>::deliver() {
-  require<Error>(state_ == State::propagated, "deliver: there are no gradients to deliver");
-  for (std::size_t i = 0; i < records_.size(); ++i)
-    if (records_[i].param != nullptr && !grads_[i].empty())
-      accumulate(records_[i].param->grad, std::exchange(grads_[i], {}));
-  state_ = State::consumed;
+void Tape<T>::deliver(const std::vector<Tape*>& tapes) {
+  std::vector<const Param<T>*> params;  // of all tapes, each once
+  std::unordered_set<const Param<T>*> known;
+  for (const Tape* tape : tapes)
+    require<Error>(tape->state_ == State::propagated, "deliver: there are no gradients to deliver");
+  for (Tape* tape : tapes) {
+    for (const Record& r : tape->records_)
+      if (r.param != nullptr && known.insert(r.param).second) params.push_back(r.param);
+    tape->state_ = State::consumed;
+  }
+  parallel_for(static_cast<Index>(params.size()), 1, [&](Index i, Index) {
+    const Param<T>* p = params[static_cast<std::size_t>(i)];
+    for (Tape* tape : tapes) {
+      const auto slot = tape->params_.find(p);
+      if (slot == tape->params_.end()) continue;
+      Tensor<T>& gradient = tape->grads_[static_cast<std::size_t>(slot->second)];
+      if (!gradient.empty()) accumulate(p->grad, std::exchange(gradient, {}));
+    }
+  });
 }
 
 template <Real T>

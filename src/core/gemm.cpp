@@ -140,7 +140,7 @@ std::string better_blas_kernel() {
   // products.
   const bool avx512 = blas_kernel() == "Cooperlake" || blas_kernel() == "SkylakeX";
   const bool known = std::string(openblas_get_config()).starts_with("OpenBLAS 0.3.21 ");
-  if (avx512 && known && __builtin_cpu_is("amd") != 0) return "Haswell";
+  if (avx512 && known && __builtin_cpu_is("amdfam19h") != 0) return "Haswell";
 #endif
   return "";
 }

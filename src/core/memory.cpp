@@ -22,8 +22,8 @@
 namespace headwise {
 namespace {
 
-constexpr std::size_t kLarge = 64 * 1024;  // counted
-constexpr std::size_t kKept = 4 * 1024;    // from here on the system is slower than the pool
+constexpr std::size_t kLarge = 1024 * 1024;  // counted
+constexpr std::size_t kKept = 4 * 1024;      // from here on the system is slower than the pool
 #ifdef HEADWISE_NO_CACHE
 constexpr bool kCache = false;
 #else
@@ -70,7 +70,7 @@ void* pool_take(std::size_t bytes) {
       memory = std::aligned_alloc(64, size);
     }
     if (memory == nullptr) throw std::bad_alloc();
-    if (size > kLarge) ++p.stats.large_allocations;
+    if (size >= kLarge) ++p.stats.large_allocations;
   }
   ++p.stats.live_buffers;
   p.stats.live_bytes += size;

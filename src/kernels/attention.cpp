@@ -14,11 +14,11 @@ namespace {
 /// products.
 Index block_rows(Index queries) { return queries <= 64 ? 32 : queries < 2048 ? 64 : 128; }
 
-/// The window of one head into a (B,T,heads*width) tensor.
+/// The window of one head into a (B,T,heads*width) tensor; x may be null.
 template <class T>
 Mat<T> head(T* x, Index b, Index h, Index rows, Index heads, Index width) {
   const Index c = heads * width;
-  return {x + b * rows * c + h * width, rows, width, c};
+  return {x == nullptr ? x : x + b * rows * c + h * width, rows, width, c};
 }
 
 /// The rows of a block's queries, and those of the keys it sees.
@@ -181,6 +181,12 @@ template <Real T>
 class KeyGradient {
  public:
   KeyGradient(Mat<T> x, bool first) : x_(x), first_(first) {}
+  KeyGradient(const KeyGradient&) = delete;
+  KeyGradient& operator=(const KeyGradient&) = delete;
+  /// With no block at all, x is zeros.
+  ~KeyGradient() {
+    if (first_ && x_.data != nullptr) fill(x_, T(0));
+  }
   /// x += alpha a b, in the rows of the block's keys.
   void add(T alpha, const Block& at, Mat<const T> a, Mat<const T> b) {
     const bool writes = first_ && at.keys() == x_.rows;
@@ -225,7 +231,11 @@ Index AttentionPlan<T>::kept_size() const {
 template <Real T>
 Index AttentionPlan<T>::pairs() const {
   Index count = 0;
-  for (const SeenKeys& row : seen) count += row.count();
+  for (const SeenKeys& row : seen)
+    count += row.allow == nullptr
+                 ? row.count()
+                 : std::count_if(row.allow + row.first, row.allow + row.end,
+                                 [](std::uint8_t may_look) { return may_look != 0; });
   return count;
 }
 

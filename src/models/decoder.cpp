@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <numeric>
-#include <utility>
 
 namespace headwise {
 namespace {
@@ -71,8 +70,7 @@ Var<T> Decoder<T>::loss(const Ctx<T>& ctx, const Ids& ids, const Ids& targets) c
       linear_cross_entropy(x, output_weight(ctx), targets, seen ? &logits : nullptr);
   if (!seen) return loss;
   const Var<T> shown = ctx.tap("logits", Var<T>(logits));
-  const bool kept = shown.value().data() == std::as_const(logits).data();
-  return kept ? loss : cross_entropy(shown, targets);
+  return shown.value().shares(logits) ? loss : cross_entropy(shown, targets);
 }
 
 template <Real T>

@@ -137,7 +137,7 @@ Var<T> attention(const Var<T>& q, const Var<T>& k, const Var<T>& v, const Attend
                                stats.empty() ? nullptr : stats.data());
     // The copy makes a write show: it moves the pattern to storage of its own.
     const Tensor<T> before = pattern;
-    const bool replaced = how.tap->see(pattern) || std::as_const(pattern).data() != before.data();
+    const bool replaced = how.tap->see(pattern) || !pattern.shares(before);
     require(!pattern.empty() && pattern.shape() == shape,
             "attention: the replaced pattern {} must have shape {}", pattern.shape(), shape);
     if (replaced && reaches_beyond(plan, pattern)) {  // used as it is

@@ -26,16 +26,17 @@ Rng stream(std::uint64_t seed, Purpose purpose, Index step) {
 constexpr std::uint64_t kDrawsOfGroup = std::uint64_t{1} << 40;
 
 /// Into how many groups a batch is cut that each run the whole step on one thread: no thread waits
-/// at the end of each op, and what a group computes stays near its core. Worth it for small models;
-/// a power of two, so that it suits the usual numbers of cores, and few, since each holds its own
-/// gradients. Follows from the model and the batch alone, as the bits do.
+/// at the end of each op, and what a group computes stays near its core. For small models and
+/// batches: larger ones keep the cores busy op by op, and a group's tensors stay below 1 MiB, so
+/// that how groups happen to overlap never takes memory anew. A power of two suits the usual
+/// numbers of cores. Follows from the model and the batch alone, as the bits do.
 Index groups_of(const ModelConfig& c, Index batch) {
-  constexpr Index kWidth = 128, kRows = 192, kMost = 8;
+  constexpr Index kWidth = 128, kVocab = 4 * kWidth, kLeastRows = 192, kMostRows = 2 * kLeastRows;
+  if (c.width > kWidth || c.vocab > kVocab) return 1;
   Index groups = 1;
-  if (c.width <= kWidth)
-    while (groups < kMost && 2 * groups <= batch && batch * c.context >= 2 * groups * kRows)
-      groups *= 2;
-  return groups;
+  while (2 * groups <= batch && batch * c.context >= 2 * groups * kLeastRows) groups *= 2;
+  const Index rows = (batch + groups - 1) / groups * c.context;
+  return groups <= 8 && rows <= kMostRows ? groups : 1;
 }
 
 /// Numbers kept in a checkpoint's metadata.
@@ -100,12 +101,14 @@ double Trainer<T>::add_gradients(const std::vector<Batch>& groups, Index total, 
     w.tape.propagate(loss, static_cast<T>(share));  // the mean is over tokens, not over batches
   });
   double sum = 0;
+  std::vector<Tape<T>*> tapes;
   for (Work& w : works) {
-    w.tape.deliver();
+    tapes.push_back(&w.tape);
     sum += w.loss;
     if (profile_ != nullptr)
       profile_->merge(w.profile, 1 / static_cast<double>(std::min<Index>(count, threads())));
   }
+  Tape<T>::deliver(tapes);
   return sum;
 }
 

@@ -1,5 +1,7 @@
 #include "headwise/autograd/tape.hpp"
 
+#include <deque>
+
 #include "headwise/ops/ops.hpp"
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
@@ -280,4 +282,83 @@ TEST_CASE("only wanted gradients are asked for", "[autograd]") {
       });
   tape.backward(y);
   CHECK(tape.grad(x).item() == 4);
+}
+
+TEST_CASE("propagate keeps the gradients of parameters until they are delivered", "[autograd]") {
+  const Param<double> p = param(3), q = param(3);
+  Tape<double> one, two;
+  one.propagate(one.use(p) * constant(2));
+  two.propagate(two.use(q) * two.use(p), 10);
+  CHECK(p.grad.empty());
+  CHECK(q.grad.empty());
+  Tape<double>::deliver({&one, &two});
+  CHECK(p.grad.item() == 32);
+  CHECK(q.grad.item() == 30);
+}
+
+TEST_CASE("gradients are delivered in the order of the tapes", "[autograd]") {
+  const auto delivered = [](std::initializer_list<double> gradients) {
+    const Param<double> p = param(3);
+    std::deque<Tape<double>> tapes;
+    std::vector<Tape<double>*> order;
+    for (const double g : gradients) {
+      Tape<double>& tape = tapes.emplace_back();
+      tape.propagate(tape.use(p), g);
+      order.push_back(&tape);
+    }
+    Tape<double>::deliver(order);
+    return p.grad.item();
+  };
+  CHECK(delivered({1e16, -1e16, 1}) == 1);
+  CHECK(delivered({1e16, 1, -1e16}) == 0);  // the 1 is too small to be seen beside 1e16
+}
+
+TEST_CASE("gradients are delivered once, and only after they were found", "[autograd][errors]") {
+  const std::string nothing = "deliver: there are no gradients to deliver";
+  const Param<double> p = param(3);
+  Tape<double> tape, other;
+  const Var<double> y = tape.use(p) * constant(2), z = other.use(p) * constant(5);
+  CHECK_THROWS_WITH(Tape<double>::deliver({&tape}), nothing);
+  tape.propagate(y);
+  CHECK_THROWS_AS(tape.propagate(y), Error);
+  Tape<double>::deliver({&tape});
+  CHECK_THROWS_WITH(Tape<double>::deliver({&tape}), nothing);
+  CHECK_THROWS_AS(tape.propagate(y), Error);
+  CHECK(p.grad.item() == 2);
+  other.propagate(z);
+  CHECK_THROWS_WITH(Tape<double>::deliver({&other, &tape}), nothing);
+  CHECK(p.grad.item() == 2);
+  Tape<double>::deliver({&other});  // the refusal took nothing away
+  CHECK(p.grad.item() == 7);
+}
+
+TEST_CASE("a leaf tells its gradient only after delivery", "[autograd][errors]") {
+  Tape<double> tape;
+  const Var<double> leaf = tape.leaf(scalar(2));
+  tape.propagate(leaf * constant(7));
+  CHECK_THROWS_AS(tape.grad(leaf), Error);
+  Tape<double>::deliver({&tape});
+  CHECK(tape.grad(leaf).item() == 7);
+}
+
+TEST_CASE("a backward that failed delivers nothing", "[autograd][errors]") {
+  const Param<double> reached = param(3), missed = param(4);
+  Tape<double> tape;
+  const Var<double> broken =
+      recorded(tape.use(missed), [](const Tensor<double>&, Grads<double>&) { throw Error("no"); });
+  const Var<double> y = broken + tape.use(reached) * constant(2);
+  CHECK_THROWS_WITH(tape.propagate(y), "no");
+  CHECK_THROWS_AS(Tape<double>::deliver({&tape}), Error);
+  CHECK(reached.grad.empty());
+  CHECK(missed.grad.empty());
+}
+
+TEST_CASE("a parameter that is used twice is one input of its tape", "[autograd]") {
+  const Param<double> p = param(3), q = param(3);
+  Tape<double> tape;
+  const Var<double> first = tape.use(p), other = tape.use(q), again = tape.use(p);
+  CHECK(tape.op_names() == std::vector<std::string>{"param", "param"});
+  tape.backward(first * other + again * constant(10));
+  CHECK(p.grad.item() == 13);
+  CHECK(q.grad.item() == 3);
 }

@@ -8,7 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+#include <vector>
 
 namespace headwise::test {
 
@@ -52,6 +55,14 @@ inline Result shell(const std::string& command) {
   const int status = std::system(all.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
           contents(folder / "out"), contents(folder / "err")};
+}
+
+/// The JSON lines of a text.
+inline std::vector<nlohmann::json> lines(const std::string& text) {
+  std::vector<nlohmann::json> all;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) all.push_back(nlohmann::json::parse(line));
+  return all;
 }
 
 inline Result headwise_program(const std::string& arguments) {

@@ -1,7 +1,4 @@
 // The commands of a whole job, run as a user runs them.
-#include <nlohmann/json.hpp>
-#include <sstream>
-
 #include "cli/program.hpp"
 #include "support/catch.hpp"
 
@@ -9,13 +6,6 @@ using namespace headwise::test;
 using nlohmann::json;
 
 namespace {
-
-std::vector<json> lines(const std::string& text) {
-  std::vector<json> all;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) all.push_back(json::parse(line));
-  return all;
-}
 
 /// log.jsonl without what depends on time.
 std::vector<json> log_of(const std::string& run) {

@@ -1,5 +1,6 @@
 #include "headwise/core/gemm.hpp"
 
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -114,10 +115,12 @@ struct Size {
   Index m, n, k;
 };
 
-// Single elements and odd shapes; results cut by rows of each height, by columns, and not at all.
+// Single elements, odd shapes, one row and one column; results cut by rows of each height, by
+// columns, and not at all.
 constexpr Size kSizes[] = {{1, 1, 1},      {3, 5, 7},    {17, 33, 65},  {130, 70, 1},
                            {300, 200, 50}, {1, 800, 64}, {64, 900, 30}, {200, 1000, 3},
-                           {129, 5, 20},   {2050, 9, 5}, {4100, 5, 3}};
+                           {129, 5, 20},   {2050, 9, 5}, {4100, 5, 3},  {1, 1, 40},
+                           {1, 70, 1},     {1, 37, 133}, {90, 1, 37}};
 
 }  // namespace
 
@@ -162,46 +165,51 @@ TEMPLATE_TEST_CASE("gemm reads and writes its windows and nothing around them", 
 TEMPLATE_TEST_CASE("with beta 0 the old result is not read", "[core]", float, double) {
   using T = TestType;
   for (const auto& [m, n, k] : kSizes)
-    for (const bool tc : {false, true}) {
-      CAPTURE(m, n, k, tc);
-      const Window<T> a(m, k, false, 0, 1), b(k, n, true, 0, 2);
-      Window<T> c(m, n, tc, 0, 3);
-      c.fill(static_cast<T>(kNaN));
-      gemm<T>(1, a.mat(), b.mat(), 0, c.mat());
-      CHECK(off_by(c, plain(a, b)) <= kTolerance<T>);
-    }
+    for (const bool tb : {false, true})
+      for (const bool tc : {false, true}) {
+        CAPTURE(m, n, k, tb, tc);
+        const Window<T> a(m, k, false, 0, 1), b(k, n, tb, 0, 2);
+        Window<T> c(m, n, tc, 0, 3);
+        c.fill(static_cast<T>(kNaN));
+        gemm<T>(1, a.mat(), b.mat(), 0, c.mat());
+        CHECK(off_by(c, plain(a, b)) <= kTolerance<T>);
+      }
 }
 
 TEMPLATE_TEST_CASE("a NaN in a factor reaches its row or column of the result", "[core]", float,
                    double) {
   using T = TestType;
-  for (const auto& [m, n, k] : kSizes) {
-    CAPTURE(m, n, k);
-    const Index i = m / 2, j = n / 2, in = k / 2;
-    Window<T> a(m, k, false, 0, 1), b(k, n, false, 0, 2);
-    const Window<T> c(m, n, false, 0, 3);
-    b.fill(0);  // 0 times NaN is NaN
-    a.at(i, in) = static_cast<T>(kNaN);
-    gemm<T>(1, a.mat(), b.mat(), 0, c.mat());
-    CHECK(nan_exactly_where(c, [&](Index row, Index) { return row == i; }));
+  for (const auto& [m, n, k] : kSizes)
+    for (const bool transposed : {false, true}) {
+      CAPTURE(m, n, k, transposed);
+      const Index i = m / 2, j = n / 2, in = k / 2;
+      Window<T> a(m, k, transposed, 0, 1), b(k, n, transposed, 0, 2);
+      const Window<T> c(m, n, false, 0, 3);
+      b.fill(0);  // 0 times NaN is NaN
+      a.at(i, in) = static_cast<T>(kNaN);
+      gemm<T>(1, a.mat(), b.mat(), 0, c.mat());
+      CHECK(nan_exactly_where(c, [&](Index row, Index) { return row == i; }));
 
-    a.fill(0);
-    b.at(in, j) = static_cast<T>(kNaN);
-    gemm<T>(1, a.mat(), b.mat(), 0, c.mat());
-    CHECK(nan_exactly_where(c, [&](Index, Index column) { return column == j; }));
-  }
+      a.fill(0);
+      b.at(in, j) = static_cast<T>(kNaN);
+      gemm<T>(1, a.mat(), b.mat(), 0, c.mat());
+      CHECK(nan_exactly_where(c, [&](Index, Index column) { return column == j; }));
+    }
 }
 
 TEMPLATE_TEST_CASE("a product over nothing is zero", "[core]", float, double) {
   using T = TestType;
-  const Window<T> a(3, 0, false, 1, 1), b(0, 5, false, 1, 2);
-  Window<T> c(3, 5, false, 0, 3);
-  const std::vector<T> before = c.values();
-  gemm<T>(1, a.mat(), b.mat(), 1, c.mat());
-  CHECK(c.values() == before);
-  c.fill(static_cast<T>(kNaN));
-  gemm<T>(1, a.mat(), b.mat(), 0, c.mat());
-  for (const T v : c.values()) CHECK(v == 0);
+  for (const Index rows : {3, 1}) {
+    CAPTURE(rows);
+    const Window<T> a(rows, 0, false, 1, 1), b(0, 5, false, 1, 2);
+    Window<T> c(rows, 5, false, 0, 3);
+    const std::vector<T> before = c.values();
+    gemm<T>(1, a.mat(), b.mat(), 1, c.mat());
+    CHECK(c.values() == before);
+    c.fill(static_cast<T>(kNaN));
+    gemm<T>(1, a.mat(), b.mat(), 0, c.mat());
+    for (const T v : c.values()) CHECK(v == 0);
+  }
   gemm<T>(1, Window<T>(0, 4, false, 0, 1).mat(), Window<T>(4, 0, false, 0, 2).mat(), 0,
           Window<T>(0, 0, false, 1, 3).mat());
 }
@@ -248,6 +256,54 @@ TEMPLATE_TEST_CASE("gemm_tile is the product in one piece", "[core]", float, dou
       CHECK(off_by(c, y) <= kTolerance<T>);
       CHECK(c.intact());
     }
+}
+
+TEMPLATE_TEST_CASE("a finish meets every element once, with its final value", "[core]", float,
+                   double) {
+  using T = TestType;
+  const Threads count(2);
+  for (const auto& [m, n, k] : kSizes) {
+    CAPTURE(m, n, k);
+    const Window<T> a(m, k, false, 2, 1), b(k, n, true, 2, 2);
+    const Window<T> without(m, n, false, 4, 3), c(m, n, false, 4, 3), met(m, n, false, 0, 0);
+    std::vector<int> visits(static_cast<std::size_t>(m * n));
+    std::atomic<int> elsewhere = 0;
+    const Finish<T> finish = [&](Index i, Index j, Mat<T> tile) {
+      if (tile.data != c.mat().block(i, j, tile.rows, tile.cols).data) ++elsewhere;
+      for (Index r = 0; r < tile.rows; ++r)
+        for (Index s = 0; s < tile.cols; ++s) {
+          ++visits.at(static_cast<std::size_t>((i + r) * n + j + s));
+          met.at(i + r, j + s) = tile.data[r * tile.ld + s]++;
+        }
+    };
+    gemm<T>(1, a.mat(), b.mat(), 1, without.mat());
+    gemm<T>(1, a.mat(), b.mat(), 1, c.mat(), finish);
+    CHECK(elsewhere == 0);
+    CHECK(visits == std::vector<int>(visits.size(), 1));
+    CHECK(met.values() == without.values());
+    std::vector<T> changed = without.values();
+    for (T& x : changed) ++x;
+    CHECK(c.values() == changed);  // what the finish wrote stays
+  }
+}
+
+TEST_CASE("of products that share a run each has its own finish or none", "[core]") {
+  const Threads count(2);
+  const Window<double> a(200, 7, false, 0, 1), b(7, 30, false, 0, 2);
+  const Window<double> c(200, 30, false, 0, 3), d(200, 30, false, 0, 4), e(200, 30, false, 0, 5);
+  const Finish<double> minus = [](Index, Index, Mat<double> tile) {
+    for (Index i = 0; i < tile.rows; ++i)
+      for (Index j = 0; j < tile.cols; ++j) tile.data[i * tile.ld + j] *= -1;
+  };
+  gemm<double>(1, a.mat(), b.mat(), 0, e.mat());
+  Products<double> both;
+  both.add(1, a.mat(), b.mat(), 0, c.mat(), &minus);
+  both.add(1, a.mat(), b.mat(), 0, d.mat());
+  both.run();
+  std::vector<double> opposite = e.values();
+  for (double& x : opposite) x = -x;
+  CHECK(c.values() == opposite);
+  CHECK(d.values() == e.values());
 }
 
 TEMPLATE_TEST_CASE("independent products share one run", "[core]", float, double) {
@@ -321,10 +377,18 @@ TEST_CASE("matrices that do not fit are refused with their sizes", "[core][error
   Products<float> work;
   CHECK_THROWS_WITH(work.add(1, b.mat(), a.mat(), 0, c.mat()),
                     "gemm: (4,5) times (2,3) does not fit (2,5)");
+  const Finish<float> nothing = [](Index, Index, Mat<float>) {};
+  CHECK_THROWS_WITH(gemm<float>(1, a.mat(), a.mat().t(), 0, c.mat().block(0, 0, 2, 2).t(), nothing),
+                    "gemm: a transposed result has no finish");
 }
 
 TEST_CASE("the BLAS in use is described", "[core]") {
   const std::string text = blas_description();
   CHECK(text.find("OpenBLAS ") != std::string::npos);
-  CHECK(text.find(" kernel ") != std::string::npos);
+  CHECK(text.ends_with(" kernel " + blas_kernel()));
+  CHECK_FALSE(blas_kernel().empty());
+}
+
+TEST_CASE("a better BLAS kernel is another one than that in use", "[core]") {
+  CHECK(better_blas_kernel() != blas_kernel());
 }

@@ -106,6 +106,65 @@ TEST_CASE("a nested parallel_for runs inline over the same blocks", "[core]") {
   }
 }
 
+TEST_CASE("each block knows its worker, and two at a time are two workers", "[core]") {
+  for (const int team : {1, 2, 4}) {
+    const Threads count(team);
+    CAPTURE(team);
+    CHECK(workers() == team);
+    CHECK(worker() == 0);
+    std::atomic<int> wrong = 0;
+    std::vector<std::atomic<int>> busy(4);
+    parallel_for(200, 1, [&](Index, Index) {
+      const int me = worker();
+      if (me < 0 || me >= team || ++busy.at(static_cast<std::size_t>(me)) != 1) ++wrong;
+      std::this_thread::yield();
+      --busy.at(static_cast<std::size_t>(me));
+    });
+    CHECK(wrong == 0);
+    CHECK(worker() == 0);
+  }
+}
+
+TEST_CASE("a nested parallel_for has one worker, and the outer one's number comes back", "[core]") {
+  const Threads count(4);
+  std::atomic<int> wrong = 0;
+  std::atomic<int> others = 0;
+  parallel_for(4, 1, [&](Index i, Index) {
+    const int me = worker();
+    if (me != 0) ++others;
+    if (workers() != 1) ++wrong;
+    const auto nested = [&] {
+      parallel_for(3, 1, [&](Index j, Index) {
+        if (worker() != 0 || workers() != 1) ++wrong;
+        require<DataError>(i < 2 || j < 2, "block {} {}", i, j);
+      });
+    };
+    if (i < 2)
+      nested();
+    else
+      try {
+        nested();
+        ++wrong;
+      } catch (const DataError&) {
+      }
+    if (worker() != me) ++wrong;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // leave some to the others
+  });
+  CHECK(wrong == 0);
+  CHECK(others > 0);
+}
+
+TEST_CASE("after an exception the caller is worker 0 of all again", "[core][errors]") {
+  for (const int team : {1, 2, 4}) {
+    const Threads count(team);
+    CAPTURE(team);
+    CHECK_THROWS_AS(parallel_for(4, 1, [](Index, Index) { throw std::runtime_error("no"); }),
+                    std::runtime_error);
+    CHECK(worker() == 0);
+    CHECK(workers() == team);
+  }
+}
+
 TEST_CASE("the exception of the first block that throws comes back", "[core][errors]") {
   for (const int team : {1, 2, 4}) {
     const Threads count(team);

@@ -23,6 +23,10 @@ struct Sight {
 
 const auto hole = [](Index t, Index s) { return t % 11 != 2 && (t * 7 + s * 3) % 5 != 0; };
 
+/// A sliding window, and documents packed into one sequence: whole stretches of keys go unseen.
+const auto near = [](Index t, Index s) { return s <= t && s > t - 20; };
+const auto same_document = [](Index t, Index s) { return s <= t && s / 45 == t / 45; };
+
 std::vector<Sight> sights() {
   return {{"causal", [](Index, Index) { return causal(); },
            [](Index t, Index s, Index n, Index m) { return s <= t + m - n; }},
@@ -36,7 +40,11 @@ std::vector<Sight> sights() {
              mask.causal = true;
              return mask;
            },
-           [](Index t, Index s, Index n, Index m) { return s <= t + m - n && hole(t, s); }}};
+           [](Index t, Index s, Index n, Index m) { return s <= t + m - n && hole(t, s); }},
+          {"window", [](Index n, Index m) { return allow(n, m, near); },
+           [](Index t, Index s, Index, Index) { return near(t, s); }},
+          {"documents", [](Index n, Index m) { return allow(n, m, same_document); },
+           [](Index t, Index s, Index, Index) { return same_document(t, s); }}};
 }
 
 double largest(const Tensor<double>& x) {
@@ -116,6 +124,11 @@ TEMPLATE_TEST_CASE("attention equals plain loops where heads share keys and valu
   check_sizes<TestType>(sizes, 4, 2);
   check_sizes<TestType>(sizes, 3, 1);
   check_sizes<TestType>(sizes, 6, 2);
+}
+
+TEMPLATE_TEST_CASE("attention equals plain loops where blocks skip keys at both ends",
+                   "[ops][attention]", float, double) {
+  check_sizes<TestType>({{100, 100}, {129, 129}, {150, 150}, {150, 130}, {130, 150}}, 4, 2);
 }
 
 TEST_CASE("attention takes another scale", "[ops][attention]") {

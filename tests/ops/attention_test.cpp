@@ -84,6 +84,15 @@ TEST_CASE("no keys at all give zeros", "[ops][attention]") {
   CHECK(found.d[2].shape() == Shape{1, 0, 4});
 }
 
+TEST_CASE("no queries at all give zero gradients", "[ops][attention]") {
+  const Pass<double> found =
+      pass<double>([](const auto& x) { return attention(x[0], x[1], x[2], {}); },
+                   {zeros<double>(0), zeros<double>(3), zeros<double>(3)});
+  CHECK(found.y.size() == 0);
+  for (std::size_t i = 1; i < 3; ++i)
+    CHECK(same_bits(found.d[i], Tensor<double>::zeros(found.d[i].shape())));
+}
+
 TEST_CASE("allow and block say what they mean", "[ops][attention]") {
   const Tensor<double> q = zeros<double>(1), k = zeros<double>(3), v = column<double>({1, 2, 4});
   const auto first_two = [](Index, Index s) { return s < 2; };
@@ -170,4 +179,22 @@ TEST_CASE("a NaN in one key reaches the queries that see it and no other", "[ops
     CAPTURE(i);
     CHECK(std::isnan(y.value().data()[i]) == (i >= 4));
   }
+}
+
+TEST_CASE("a NaN at a key that no row of a block may see reaches none of its rows",
+          "[ops][attention]") {
+  constexpr Index kTime = 150, kBlock = 64;  // the window of row 64 begins at key 45
+  const Mask window = allow(kTime, kTime, [](Index t, Index s) { return s <= t && s > t - 20; });
+  const auto f = [&](const auto& x) { return attention(x[0], x[1], x[2], {.mask = window}); };
+  std::vector<Tensor<float>> x;
+  for (const std::uint64_t seed : {1, 2, 3}) x.push_back(random_tensor<float>({1, kTime, 4}, seed));
+  const Pass<float> clean = pass<float>(f, x);
+  for (const std::size_t i : {1, 2}) x[i].data()[3 * 4] = std::numeric_limits<float>::quiet_NaN();
+  const Pass<float> spoilt = pass<float>(f, x);
+  const auto later_rows = [](const Tensor<float>& y) {
+    return Tensor<float>({kTime - kBlock, 4}, y.values().subspan(kBlock * 4));
+  };
+  CHECK_FALSE(finite(spoilt.y));
+  CHECK(same_bits(later_rows(spoilt.y), later_rows(clean.y)));
+  CHECK(same_bits(later_rows(spoilt.d[0]), later_rows(clean.d[0])));
 }

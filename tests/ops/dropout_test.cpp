@@ -166,6 +166,28 @@ TEMPLATE_TEST_CASE("attention drops its share of the pattern, each entry for its
   CHECK(masks.size() == kBatch * kHeads * kTime);  // no two rows, heads or sequences alike
 }
 
+TEMPLATE_TEST_CASE("attention drops the same entries under any mask", "[ops][dropout][attention]",
+                   float, double) {
+  using T = TestType;
+  constexpr Index kTime = 150, kHeads = 2;
+  const auto near = [](Index t, Index s) { return s <= t && s > t - 20; };
+  const auto dropped = [&](const Mask& mask) {
+    Rng rng(7);
+    const Tensor<T> flat = Tensor<T>::zeros({1, kTime, 4});  // so that every entry seen is large
+    return attention<T>(flat, flat, unit_values<T>(1, kTime, kHeads),
+                        {.heads = kHeads, .mask = mask, .dropout = 0.3, .random = &rng})
+        .value();
+  };
+  const Tensor<T> whole = dropped(everything()), window = dropped(allow(kTime, kTime, near));
+  Index different = 0;
+  for (Index i = 0; i < whole.size(); ++i) {
+    const Index t = i / (kHeads * kTime), s = i % kTime;
+    const bool expected = near(t, s) && whole.data()[i] != 0;
+    if ((window.data()[i] != 0) != expected) ++different;
+  }
+  CHECK(different == 0);
+}
+
 TEST_CASE("attention's dropout is a function of the stream and moves it",
           "[ops][dropout][attention]") {
   const Tensor<float> x = random_tensor<float>({2, 5, 4}, 1);

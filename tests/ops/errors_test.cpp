@@ -29,6 +29,18 @@ TEST_CASE("linear names every shape when they do not fit", "[ops][errors]") {
   CHECK_THROWS_AS(linear(of({2, 3}), of({5, 4})), ShapeError);
 }
 
+TEST_CASE("gelu_linear names every shape when they do not fit", "[ops][errors]") {
+  CHECK_THROWS_WITH(
+      gelu_linear(of({2, 3}), of({5, 4}), of({5})),
+      "gelu_linear: input (2,3), weight (5,4) and bias (5) do not fit (..., C), (O,C), (O)");
+  CHECK_THROWS_WITH(
+      gelu_linear(of({2, 4}), of({5, 4}), of({4})),
+      "gelu_linear: input (2,4), weight (5,4) and bias (4) do not fit (..., C), (O,C), (O)");
+  CHECK_THROWS_WITH(gelu_linear(of({2, 3}), of({5, 4}), {}),
+                    "gelu_linear: input (2,3) and weight (5,4) do not fit (..., C), (O,C)");
+  CHECK_THROWS_AS(gelu_linear(of({2, 3}), of({5, 4}), {}), ShapeError);
+}
+
 TEST_CASE("matmul names both shapes when they do not fit", "[ops][errors]") {
   CHECK_THROWS_WITH(matmul(of({2, 3}), of({4, 5})),
                     "matmul: (2,3) and (4,5) are not matrices (M,K) and (K,N)");
@@ -94,10 +106,14 @@ TEST_CASE("a variable that is not there is refused, not read", "[ops][errors]") 
   CHECK(none.absent());
   CHECK(throws_in_child<ShapeError>([&] { linear(none, matrix); }));
   CHECK(throws_in_child<ShapeError>([&] { linear(x, none); }));
+  CHECK(throws_in_child<ShapeError>([&] { gelu_linear(none, matrix, none); }));
+  CHECK(throws_in_child<ShapeError>([&] { gelu_linear(x, none, none); }));
   CHECK(throws_in_child<ShapeError>([&] { matmul(none, matrix); }));
   CHECK(throws_in_child<ShapeError>([&] { layer_norm(none, {}, {}); }));
   CHECK(throws_in_child<ShapeError>([&] { embedding(none, Ids({1}, {0})); }));
   CHECK(throws_in_child<ShapeError>([&] { cross_entropy(none, Ids({}, {0})); }));
+  CHECK(throws_in_child<ShapeError>([&] { linear_cross_entropy(none, matrix, Ids({}, {0})); }));
+  CHECK(throws_in_child<ShapeError>([&] { linear_cross_entropy(x, none, Ids({2}, {0, 0})); }));
   CHECK(throws_in_child<ShapeError>([&] { attention(none, none, none, {}); }));
   CHECK(throws_in_child<ShapeError>([&] { add(x, none); }));
   CHECK(throws_in_child<ShapeError>([&] { sub(none, x); }));

@@ -74,3 +74,24 @@ TEST_CASE("a NaN in one row stays in it", "[ops][layer_norm]") {
     CHECK(std::isnan(y.data()[i]) == (i / 21 == 1));
   }
 }
+
+TEMPLATE_TEST_CASE("add_layer_norm has the bits of add and layer_norm", "[ops][layer_norm]", float,
+                   double) {
+  using T = TestType;
+  std::vector<Tensor<T>> x{random_tensor<T>({3, 130, 37}, 1), random_tensor<T>({3, 130, 37}, 2),
+                           random_tensor<T>({37}, 3), random_tensor<T>({37}, 4)};
+  const Pass<T> one = pass<T>(
+      [](const auto& v) {
+        const SumAndNorm<T> y = add_layer_norm(v[0], v[1], v[2], v[3]);
+        return y.sum * y.norm;
+      },
+      x);
+  const Pass<T> two = pass<T>(
+      [](const auto& v) {
+        const Var<T> sum = v[0] + v[1];
+        return sum * layer_norm(sum, v[2], v[3]);
+      },
+      x);
+  CHECK(same_bits(one.y, two.y));
+  for (std::size_t i = 0; i < x.size(); ++i) CHECK(same_bits(one.d[i], two.d[i]));
+}

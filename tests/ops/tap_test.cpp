@@ -36,7 +36,9 @@ std::vector<Attend<T>> ways(Index keys = kTime) {
   return {{.mask = causal()},
           {.mask = everything()},
           {.mask = allow(kTime, keys, [](Index t, Index s) { return (t + s) % 3 != 0; })},
-          {.mask = causal(), .dropout = 0.2}};
+          {.mask = causal(), .dropout = 0.2},
+          {.mask = allow(kTime, keys, [](Index t, Index s) { return s <= t && s > t - 20; }),
+           .dropout = 0.2}};
 }
 
 }  // namespace

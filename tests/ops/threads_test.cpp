@@ -51,6 +51,8 @@ TEMPLATE_TEST_CASE("attention gives the same bits for 1, 2 and 4 threads", "[ops
   check_attention<T>({.heads = 3, .mask = causal()}, 150, 150);
   check_attention<T>({.heads = 3, .mask = everything()}, 70, 130);
   check_attention<T>({.heads = 6, .kv_heads = 2, .mask = causal()}, 150, 150);
+  const auto near = [](Index t, Index s) { return s <= t && s > t - 20; };
+  check_attention<T>({.heads = 6, .kv_heads = 2, .mask = allow(150, 150, near)}, 150, 150);
 }
 
 TEMPLATE_TEST_CASE("attention's dropout gives the same bits for 1, 2 and 4 threads",
@@ -66,6 +68,8 @@ TEMPLATE_TEST_CASE("products give the same bits for 1, 2 and 4 threads", "[ops][
   const auto biased = [](const auto& v) { return linear(v[0], v[1], v[2]); };
   check_threads<T>(biased, {{1100, 48}, {200, 48}, {200}});
   check_threads<T>(biased, {{2, 130, 40}, {800, 40}, {800}});  // wide: cut by columns too
+  check_threads<T>([](const auto& v) { return gelu_linear(v[0], v[1], v[2]); },
+                   {{1100, 256}, {200, 256}, {200}});
   check_threads<T>([](const auto& v) { return matmul(v[0], v[1]); }, {{300, 70}, {70, 500}});
   check_threads<T>([](const auto& v) { return matmul(v[0], v[0]); }, {{300, 300}});
   check_threads<T>([](const auto& v) { return linear(v[0], v[0]); }, {{300, 70}});
@@ -96,6 +100,11 @@ TEMPLATE_TEST_CASE("row ops give the same bits for 1, 2 and 4 threads", "[ops][t
         return cross_entropy(v[0], Ids({2, 300}, labels));
       },
       {{2, 300, 131}});
+  check_threads<T>(
+      [&](const auto& v) {
+        return linear_cross_entropy(v[0], v[1], Ids({2, 300}, labels));
+      },
+      {{2, 300, 20}, {900, 20}});
 }
 
 TEMPLATE_TEST_CASE("elementwise ops give the same bits for 1, 2 and 4 threads", "[ops][threads]",

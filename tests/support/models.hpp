@@ -74,20 +74,41 @@ struct ModelPass {
   std::vector<std::string> ops;
 };
 
-template <Real T>
-ModelPass<T> run_pass(Decoder<T>& model, const Batch& batch, Probe<T>* probe = nullptr,
-                      Rng* random = nullptr) {
+/// The pass of a loss that forward(ctx, pass) computes.
+template <Real T, class F>
+ModelPass<T> pass_of(Decoder<T>& model, Probe<T>* probe, Rng* random, F forward) {
   Tape<T> tape;
   const Ctx<T> ctx{.tape = &tape, .probe = probe, .random = random};
   for_each_param(model, [](const std::string&, Param<T>& p) { p.grad = {}; });
-  const Var<T> logits = model(ctx, batch.inputs);
-  const Var<T> loss = cross_entropy(logits, batch.targets);
-  ModelPass<T> pass{logits.value(), static_cast<double>(loss.item()), {}, tape.op_names()};
+  ModelPass<T> pass;
+  const Var<T> loss = forward(ctx, pass);
+  pass.loss = static_cast<double>(loss.item());
+  pass.ops = tape.op_names();
   tape.backward(loss);
   for_each_param(model, [&](const std::string& name, Param<T>& p) {
     pass.grads[name] = std::exchange(p.grad, {});
   });
   return pass;
+}
+
+/// By the logits of all tokens.
+template <Real T>
+ModelPass<T> run_pass(Decoder<T>& model, const Batch& batch, Probe<T>* probe = nullptr,
+                      Rng* random = nullptr) {
+  return pass_of(model, probe, random, [&](const Ctx<T>& ctx, ModelPass<T>& pass) {
+    const Var<T> logits = model(ctx, batch.inputs);
+    pass.logits = logits.value();
+    return cross_entropy(logits, batch.targets);
+  });
+}
+
+/// By the model's own loss().
+template <Real T>
+ModelPass<T> run_loss(Decoder<T>& model, const Batch& batch, Probe<T>* probe = nullptr,
+                      Rng* random = nullptr) {
+  return pass_of(model, probe, random, [&](const Ctx<T>& ctx, ModelPass<T>&) {
+    return model.loss(ctx, batch.inputs, batch.targets);
+  });
 }
 
 /// Logits of a forward pass that records nothing.

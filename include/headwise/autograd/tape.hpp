@@ -106,9 +106,10 @@ class Tape {
   /// Backward from any result, given the gradient dy of some scalar with respect to it.
   void backward(const Var<T>& y, Tensor<T> dy);
   /// The two halves of backward(loss, seed), for tapes that work side by side: propagate() keeps
-  /// the gradients of parameters here, deliver() adds them to the Params, one tape after the other.
+  /// the gradients of parameters here, deliver() adds those of several tapes to the Params, in the
+  /// order of the tapes.
   void propagate(const Var<T>& loss, T seed = 1);
-  void deliver();
+  static void deliver(const std::vector<Tape*>& tapes);
   /// The gradient of a leaf, after backward: zeros when nothing reached it. A plain tensor: put
   /// into another graph it is a constant there, there are no second derivatives.
   [[nodiscard]] Tensor<T> grad(const Var<T>& leaf) const;

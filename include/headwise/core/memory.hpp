@@ -10,7 +10,7 @@ struct MemoryStats {
   std::size_t live_buffers = 0;       ///< buffers that some tensor owns
   std::size_t live_bytes = 0;         ///< their bytes
   std::size_t cached_bytes = 0;       ///< bytes kept for the next tensor of that size
-  std::size_t large_allocations = 0;  ///< buffers over 64 KiB taken from the system so far
+  std::size_t large_allocations = 0;  ///< buffers of 1 MiB or more taken from the system
 };
 
 MemoryStats memory_stats();

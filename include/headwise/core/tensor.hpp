@@ -28,6 +28,8 @@ class Tensor {
   static Tensor uninitialized(const Shape& shape);
 
   [[nodiscard]] bool empty() const { return !buffer_; }
+  /// Whether this is the other one, or a copy of it that nobody has written to since.
+  [[nodiscard]] bool shares(const Tensor& other) const { return buffer_ == other.buffer_; }
   [[nodiscard]] const Shape& shape() const { return shape_; }
   [[nodiscard]] Index size() const { return empty() ? 0 : shape_.size(); }
 

@@ -44,15 +44,21 @@ int blas_int(Index n) {
   return static_cast<int>(n);
 }
 
-/// Calls f(i, j, rows, cols) for the tiles of a product with m x n results. Measured: the tallest
-/// tile of at most 512 rows that leaves eight of them, else 128 rows; few rows are cut by columns
-/// too where those are many, and by halves where there is little of both.
+/// Calls f(i, j, rows, cols) for the tiles of a product with m x n results and k terms each.
+/// Measured: the tallest tile of at most 512 rows that leaves eight of them, else 128 rows; few
+/// rows are cut by columns too where those are many, and by halves where there is little of both. A
+/// weight's gradient (far more terms than rows) is cut into an even number of tiles of 192 rows or
+/// so: 5 % faster, and the tiles of its input's gradient fill what threads that leaves idle.
 template <class F>
-void for_each_tile(Index m, Index n, F f) {
+void for_each_tile(Index m, Index n, Index k, F f) {
   Index rows = 128, cols = n;
   if (m > 256) {
     for (const Index tall : {512, 256})
       if (rows == 128 && (m + tall - 1) / tall >= 8) rows = tall;
+    if (rows == 128 && k >= 2 * m) {
+      const Index pairs = std::max<Index>(1, (m + 192) / 384);
+      rows = ((m + 2 * pairs - 1) / (2 * pairs) + 15) / 16 * 16;
+    }
   } else if (n >= 768) {
     rows = 256, cols = 384;
   } else if (m <= 128) {
@@ -101,7 +107,7 @@ void Products<T>::add(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c,
       }))
     run();
   results_.push_back(span);
-  for_each_tile(c.rows, c.cols, [&](Index i, Index j, Index m, Index n) {
+  for_each_tile(c.rows, c.cols, a.cols, [&](Index i, Index j, Index m, Index n) {
     tiles_.push_back({alpha, beta, a.block(i, 0, m, a.cols), b.block(0, j, b.rows, n),
                       c.block(i, j, m, n), i, j, finish});
   });

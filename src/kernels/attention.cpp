@@ -12,7 +12,9 @@ namespace {
 
 /// Measured: short contexts gain from skipping more of the masked half, long ones from fat
 /// products.
-Index block_rows(Index queries) { return queries <= 64 ? 32 : queries < 2048 ? 64 : 128; }
+Index block_rows(Index queries) {
+  return queries <= 128 ? 32 : queries <= 512 ? 48 : queries < 2048 ? 64 : 128;
+}
 
 /// The window of one head into a (B,T,heads*width) tensor; x may be null.
 template <class T>

@@ -133,16 +133,23 @@ TEMPLATE_TEST_CASE("a gradient does not depend on which others are wanted", "[ke
 TEST_CASE("blocks of rows skip the keys that none of them sees", "[kernels][attention]") {
   const auto of = [](const Sight& sight, Index t) { return Setting<float>(sight, t).plan; };
   using Cuts = std::vector<Cut>;
-  CHECK(cuts(of(kCausal, 150)) ==
-        Cuts{{0, 64, 0, 64, 0}, {64, 128, 0, 128, 4096}, {128, 150, 0, 150, 12288}});
-  // Row 64 sees keys from 45 on and row 128 from 109; a block starts at a multiple of 16.
-  CHECK(cuts(of(kWindow, 150)) ==
-        Cuts{{0, 64, 0, 64, 0}, {64, 128, 32, 128, 4096}, {128, 150, 96, 150, 10240}});
+  CHECK(cuts(of(kCausal, 150)) == Cuts{{0, 48, 0, 48, 0},
+                                       {48, 96, 0, 96, 2304},
+                                       {96, 144, 0, 144, 6912},
+                                       {144, 150, 0, 150, 13824}});
+  // Row 48 sees keys from 29 on, row 96 from 77, row 144 from 125; a block starts at a multiple
+  // of 16.
+  CHECK(cuts(of(kWindow, 150)) == Cuts{{0, 48, 0, 48, 0},
+                                       {48, 96, 16, 96, 2304},
+                                       {96, 144, 64, 144, 6144},
+                                       {144, 150, 112, 150, 9984}});
   // Documents begin at 0, 50 and 100.
-  CHECK(cuts(of(kDocuments, 150)) ==
-        Cuts{{0, 64, 0, 64, 0}, {64, 128, 48, 128, 4096}, {128, 150, 96, 150, 9216}});
+  CHECK(cuts(of(kDocuments, 150)) == Cuts{{0, 48, 0, 48, 0},
+                                          {48, 96, 0, 96, 2304},
+                                          {96, 144, 48, 144, 6912},
+                                          {144, 150, 96, 150, 11520}});
   CHECK(cuts(of(kCausal, 50)) == Cuts{{0, 32, 0, 32, 0}, {32, 50, 0, 50, 1024}});
-  CHECK(of(kWindow, 150).kept_size() == 10240 + 22 * 54);
+  CHECK(of(kWindow, 150).kept_size() == 9984 + 6 * 38);
 }
 
 TEST_CASE("rows that see nothing take no part in their block", "[kernels][attention]") {
@@ -154,7 +161,8 @@ TEST_CASE("rows that see nothing take no part in their block", "[kernels][attent
   plan.seen[127] = {.first = 33, .end = 35};
   plan.cut();
   CHECK(cuts(plan) ==
-        std::vector<Cut>{{0, 64, 0, 0, 0}, {64, 128, 32, 41, 0}, {128, 150, 0, 0, 64 * 9}});
-  CHECK(plan.kept_size() == 64 * 9);
+        std::vector<Cut>{
+            {0, 48, 0, 0, 0}, {48, 96, 32, 41, 0}, {96, 144, 32, 35, 432}, {144, 150, 0, 0, 576}});
+  CHECK(plan.kept_size() == 576);
   CHECK(plan.pairs() == 6);
 }

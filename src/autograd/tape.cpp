@@ -1,5 +1,6 @@
 #include "headwise/autograd/tape.hpp"
 
+#include <algorithm>
 #include <unordered_set>
 #include <utility>
 
@@ -184,6 +185,16 @@ void Tape<T>::run_backward(const Var<T>& y, Tensor<T> dy) {
 }
 
 template <Real T>
+void Tape<T>::add_up(const Param<T>* p, const std::vector<Tape*>& tapes) {
+  for (Tape* tape : tapes) {
+    const auto slot = tape->params_.find(p);
+    if (slot == tape->params_.end()) continue;
+    Tensor<T>& gradient = tape->grads_[static_cast<std::size_t>(slot->second)];
+    if (!gradient.empty()) accumulate(p->grad, std::exchange(gradient, {}));
+  }
+}
+
+template <Real T>
 void Tape<T>::deliver(const std::vector<Tape*>& tapes) {
   std::vector<const Param<T>*> params;  // of all tapes, each once
   std::unordered_set<const Param<T>*> known;
@@ -194,15 +205,13 @@ void Tape<T>::deliver(const std::vector<Tape*>& tapes) {
       if (r.param != nullptr && known.insert(r.param).second) params.push_back(r.param);
     tape->state_ = State::consumed;
   }
-  parallel_for(static_cast<Index>(params.size()), 1, [&](Index i, Index) {
-    const Param<T>* p = params[static_cast<std::size_t>(i)];
-    for (Tape* tape : tapes) {
-      const auto slot = tape->params_.find(p);
-      if (slot == tape->params_.end()) continue;
-      Tensor<T>& gradient = tape->grads_[static_cast<std::size_t>(slot->second)];
-      if (!gradient.empty()) accumulate(p->grad, std::exchange(gradient, {}));
-    }
-  });
+  // Several tapes are those of a small model; of one tape, each addition runs in parallel itself.
+  const auto count = static_cast<Index>(params.size());
+  parallel_for(count, tapes.size() > 1 ? 1 : std::max<Index>(1, count),
+               [&](Index begin, Index end) {
+                 for (Index i = begin; i < end; ++i)
+                   add_up(params[static_cast<std::size_t>(i)], tapes);
+               });
 }
 
 template <Real T>

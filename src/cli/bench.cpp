@@ -2,6 +2,7 @@
 // machine's.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -35,10 +36,11 @@ struct BenchCommand {
 
   void visit(auto&& v) {
     v("config", config, "toy nano char long gpt2; attention: mha512 mha1024 mha512x1 mhalong");
-    v("context", context, "train: another context than the configuration's; 0: its own");
+    v("context", context, "train, sample: another context than the configuration's; 0: its own");
     v("batch", batch, "train: another batch than the configuration's; 0: its own");
     v("seconds", seconds, "time to measure for");
-    v("profile", profile, "train, attention: where the time of a step goes, by op");
+    v("profile", profile,
+      "train, attention: where the time of a step goes, by op; measures as long again");
     v("json", json_lines, "one JSON line on stdout, nothing else");
   }
 };
@@ -51,7 +53,7 @@ struct Result {
   Timing time{};
   long peak_mb = 0;         ///< before the machine's own rate is measured
   double flops = 0;         ///< of one piece, attention counted whole, as everybody counts
-  double causal_flops = 0;  ///< of what a causal mask leaves to do; 0: not known
+  double causal_flops = 0;  ///< of what a causal mask leaves to do, without tables looked up
 };
 
 void print(const BenchCommand& c, const Result& r, double gemm) {
@@ -90,7 +92,7 @@ void print(const BenchCommand& c, const Result& r, double gemm) {
 }
 
 /// Where the time of a step goes, the largest part first.
-void print(const Profile& profile, Index steps) {
+void print(const Profile& profile, Index steps, double seconds) {
   struct Line {
     std::string name;
     Cost cost;
@@ -106,6 +108,8 @@ void print(const Profile& profile, Index steps) {
     }
     total += row.forward.seconds + row.backward.seconds;
   }
+  lines.push_back({"all else, and waiting", {.calls = steps, .seconds = seconds - total}});
+  total = seconds;
   std::sort(lines.begin(), lines.end(),
             [](const Line& a, const Line& b) { return a.cost.seconds > b.cost.seconds; });
   fmt::print("\n{:26} {:>9} {:>6} {:>9} {:>8} {:>6}\n", "a step", "ms", "%", "GFLOP/s", "GB/s",
@@ -124,11 +128,13 @@ void print(const Profile& profile, Index steps) {
 void profile_of(const BenchCommand& c, FunctionRef<void(Profile&)> step) {
   Profile profile;
   Index steps = 0;
+  const auto start = std::chrono::steady_clock::now();
   measure(c.seconds, [&] {
     step(profile);
     ++steps;
   });
-  print(profile, steps);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  print(profile, steps, took.count());
 }
 
 const Preset& preset_named(const std::string& name) {
@@ -150,9 +156,11 @@ Preset measured(const BenchCommand& c) {
   return p;
 }
 
+constexpr Index kTextTokens = 200'000;
+
 std::vector<Id> random_text(Index vocab, Rng& rng) {
   std::vector<Id> text;
-  for (Index i = 0; i < 200'000; ++i) text.push_back(static_cast<Id>(rng.below(vocab)));
+  for (Index i = 0; i < kTextTokens; ++i) text.push_back(static_cast<Id>(rng.below(vocab)));
   return text;
 }
 
@@ -173,7 +181,8 @@ int bench_train(const BenchCommand& c, std::uint64_t seed) {
   r.parameters = parameter_count(model);
   r.tokens = preset.batch * preset.model.context;
   r.flops = training_flops(preset.model, r.parameters, r.tokens, false);
-  r.causal_flops = training_flops(preset.model, r.parameters, r.tokens, true);
+  r.causal_flops =
+      training_flops(preset.model, r.parameters - looked_up(preset.model), r.tokens, true);
   r.time = measure(c.seconds, [&] { trainer.step(); });
   r.peak_mb = peak_rss_mb();
   print(c, r, gemm_rate(0.5));
@@ -181,6 +190,7 @@ int bench_train(const BenchCommand& c, std::uint64_t seed) {
     profile_of(c, [&](Profile& profile) {
       trainer.profile(&profile);
       trainer.step();
+      trainer.profile(nullptr);
     });
   return kDone;
 }
@@ -246,30 +256,32 @@ struct Rates {
   double large = 0;  ///< GFLOP/s of (2048,2048) times (2048,2048): what every share is a share of
   double small = 0;  ///< GFLOP/s of (768,128) times (128,512), a linear layer of nano
   double row = 0;    ///< GB/s of one row through a (50257,768) weight, as decoding does
+  double read = 0;   ///< GB/s at which memory can be read
 
   void visit(auto&& v) {
     v("kernel", kernel);
     v("gflops", large);
     v("small_gflops", small);
     v("row_gb_per_second", row);
+    v("read_gb_per_second", read);
   }
 };
 
 Rates rates(double seconds) {
   constexpr Index kVocab = 50257, kWidth = 768;
-  const double row = product_rate(1, kVocab, kWidth, seconds / 3);
+  const double row = product_rate(1, kVocab, kWidth, seconds / 4);
   const double bytes_a_flop = 4.0 * kVocab * kWidth / product_flops(1, kVocab, kWidth);
-  return {blas_kernel(), gemm_rate(seconds / 3), product_rate(768, 512, 128, seconds / 3),
-          row * bytes_a_flop};
+  return {blas_kernel(), gemm_rate(seconds / 4), product_rate(768, 512, 128, seconds / 4),
+          row * bytes_a_flop, read_rate(seconds / 4)};
 }
 
 /// The same in a program of its own that starts with those kernels; nothing where this processor or
 /// this BLAS has none of that name.
 std::optional<Rates> rates_with(const std::string& kernel, double seconds) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string command =
-      fmt::format("OPENBLAS_CORETYPE={} '{}' bench gemm --json --seconds {} --threads {} 2>&1",
-                  kernel, self, seconds, threads());
+  const std::string command = fmt::format(
+      "OPENBLAS_CORETYPE={} '{}' bench gemm --json --seconds {} --threads {} 2>/dev/null", kernel,
+      self, seconds, threads());
   FILE* const pipe = ::popen(command.c_str(), "r");
   require<Error>(pipe != nullptr, "bench gemm: cannot start {}", self);
   std::string out;
@@ -302,34 +314,37 @@ std::vector<Rates> compare_kernels(double seconds) {
                 [&](const Rates& a, const Rates& b) { return a.*member < b.*member; });
       return all[all.size() / 2].*member;
     };
-    medians.push_back({name, median(&Rates::large), median(&Rates::small), median(&Rates::row)});
+    medians.push_back({name, median(&Rates::large), median(&Rates::small), median(&Rates::row),
+                       median(&Rates::read)});
   }
   return medians;
 }
 
 int bench_gemm(const BenchCommand& c) {
   if (c.json_lines) {
-    Rates r = rates(c.seconds * 3 / 4);
+    Rates r = rates(c.seconds);
     json line = {{"engine", fmt::format("headwise {}", HEADWISE_VERSION)},
                  {"mode", "gemm"},
                  {"threads", threads()},
-                 {"read_gb_per_second", read_rate(c.seconds / 4)},
                  {"blas", blas_description()}};
     r.visit([&](const char* key, const auto& x) { line[key] = x; });
     fmt::print("{}\n", line.dump());
     return kDone;
   }
+  const std::vector<Rates> found = compare_kernels(c.seconds);
+  require<Error>(std::any_of(found.begin(), found.end(),
+                             [](const Rates& r) { return r.kernel == blas_kernel(); }),
+                 "bench gemm: cannot measure the kernel in use, {}", blas_kernel());
   fmt::print("matrix products on {} thread(s), {}\n", threads(), blas_description());
-  fmt::print("{:12} {:>16} {:>16} {:>16}\n", "kernels", "large, GFLOP/s", "small, GFLOP/s",
-             "one row, GB/s");
-  for (const Rates& r : compare_kernels(c.seconds))
-    fmt::print("{:12} {:16.1f} {:16.1f} {:16.1f}{}\n", r.kernel, r.large, r.small, r.row,
-               r.kernel == blas_kernel() ? "  in use" : "");
-  fmt::print("memory is read at {:.1f} GB/s\n", read_rate(0.5));
+  fmt::print("{:12} {:>16} {:>16} {:>16} {:>18}\n", "kernels", "large, GFLOP/s", "small, GFLOP/s",
+             "one row, GB/s", "memory read, GB/s");
+  for (const Rates& r : found)
+    fmt::print("{:12} {:16.1f} {:16.1f} {:16.1f} {:18.1f}{}\n", r.kernel, r.large, r.small, r.row,
+               r.read, r.kernel == blas_kernel() ? "  in use" : "");
   fmt::print(
       "large: (2048,2048) times (2048,2048); small: (768,128) times (128,512); one row: (1,768) "
-      "times "
-      "(768,50257)\nOPENBLAS_CORETYPE=NAME in the environment chooses; it changes the last bits\n");
+      "times (768,50257)\nOPENBLAS_CORETYPE=NAME in the environment chooses; it changes the last "
+      "bits\n");
   return kDone;
 }
 
@@ -348,8 +363,15 @@ std::function<int()> bench_command(CLI::App& app, CommonOptions& common) {
     require<UsageError>(
         !c->profile || ((mode == Mode::train || mode == Mode::attention) && !c->json_lines),
         "--profile: is for train and attention, without --json");
-    require<UsageError>(c->context >= 0 && c->batch >= 0,
-                        "--context, --batch: {} and {} are not 0 or more", c->context, c->batch);
+    require<UsageError>(mode != Mode::gemm || c->config.empty(),
+                        "--config: gemm has none, got '{}'", c->config);
+    require<UsageError>(mode == Mode::train || mode == Mode::sample || c->context == 0,
+                        "--context: is for train and sample");
+    require<UsageError>(mode == Mode::train || c->batch == 0, "--batch: is for train");
+    require<UsageError>(c->context >= 0 && c->context < kTextTokens,
+                        "--context: {} is not from 0 to {}", c->context, kTextTokens - 1);
+    require<UsageError>(c->batch >= 0 && c->batch <= 1 << 20, "--batch: {} is not from 0 to {}",
+                        c->batch, 1 << 20);
     switch (mode) {
       case Mode::train:
         return bench_train(*c, common.seed);

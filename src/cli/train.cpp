@@ -95,8 +95,9 @@ std::string free_folder() {
 template <Real T>
 std::string share_text(const Run& run, Decoder<T>& model, double tokens_per_second) {
   if (run.config().dtype != Dtype::f32) return "";  // the machine's rate is measured in float
+  const ModelConfig& c = run.config().model;
   const double rate =
-      tokens_per_second / 1e9 * training_flops(run.config().model, parameter_count(model), 1, true);
+      tokens_per_second / 1e9 * training_flops(c, parameter_count(model) - looked_up(c), 1, true);
   const double gemm = gemm_rate(0.1);
   return fmt::format("; {:.0f} GFLOP/s, {:.2f} of this machine's {:.0f} in plain products", rate,
                      rate / gemm, gemm);
@@ -137,6 +138,17 @@ void print_evaluation(const TrainCommand& c, const EvalRecord& e, const std::str
 }
 
 template <Real T>
+void print_best(const TrainCommand& c, const Run& run, const Trainer<T>& trainer, Decoder<T>& model,
+                const Speed& speed) {
+  const double seconds = speed.seconds(),
+               rate = speed.tokens_per_second();  // before more is measured
+  std::string fast;
+  if (rate > 0) fast = fmt::format("; {:.0f} tokens/s{}", rate, share_text(run, model, rate));
+  fmt::print("\nbest validation loss {:.4f} after {}{}\ntry\n  {} sample {}\n",
+             trainer.best_val_loss(), clock_text(seconds), fast, c.common->program, run.folder());
+}
+
+template <Real T>
 void print_end(const TrainCommand& c, const Run& run, const Trainer<T>& trainer, Decoder<T>& model,
                const Speed& speed) {
   const auto number = [](double x) { return std::isfinite(x) ? json(x) : json(nullptr); };
@@ -154,9 +166,7 @@ void print_end(const TrainCommand& c, const Run& run, const Trainer<T>& trainer,
     fmt::print("stopped at step {} of {}, saved; go on with\n  {} train --resume {}\n",
                trainer.steps_done(), run.config().train.steps, c.common->program, run.folder());
   else
-    fmt::print("\nbest validation loss {:.4f} after {}; {:.0f} tokens/s{}\ntry\n  {} sample {}\n",
-               trainer.best_val_loss(), clock_text(speed.seconds()), speed.tokens_per_second(),
-               share_text(run, model, speed.tokens_per_second()), c.common->program, run.folder());
+    print_best(c, run, trainer, model, speed);
 }
 
 /// Steps, evaluates and saves until the run is done or somebody wants it to stop. The state is
@@ -242,7 +252,7 @@ int resume(TrainCommand& c) {
                         "{}: belongs to the run {} and cannot change on --resume", name, c.resume);
   }
   RunConfig config = run.config();
-  if (config.blas != blas_description())
+  if (!config.blas.empty() && config.blas != blas_description())
     fmt::print(stderr,
                "note: the run was started with {}, this is {}: it goes on, but not with the same "
                "bits as there\n",
@@ -253,8 +263,10 @@ int resume(TrainCommand& c) {
   config.train.validate();
   const std::string text = text_of_run(run, c.data);
   const Split parts = split(run.tokenizer().encode(text), config.model.context);
+  if (!config.blas.ends_with(blas_description()))
+    config.blas += (config.blas.empty() ? "" : ", then ") + blas_description();
   const auto reopened = [&] {
-    run.set_train(config.train);
+    run.change(config.train, config.blas);
     return run;
   };
   return train_in_precision(c, config, parts, reopened, run.last());

@@ -101,6 +101,7 @@ void Products<T>::add(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c,
           c.rows, c.cols);
   require(!c.transposed || finish == nullptr, "gemm: a transposed result has no finish");
   if (c.transposed) return add(alpha, b.t(), a.t(), beta, c.t());  // c^T = b^T a^T
+  if (c.rows == 0 || c.cols == 0) return;
   const std::pair<const T*, const T*> span(c.data, c.data + (c.rows - 1) * c.ld + c.cols);
   if (std::any_of(results_.begin(), results_.end(), [&](const auto& other) {
         return span.first < other.second && other.first < span.second;

@@ -1,6 +1,7 @@
 #include "headwise/core/tensor.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <new>
 
@@ -51,6 +52,8 @@ T* Tensor<T>::data() {
     std::shared_ptr<T[]> own = allocate<T>(shape_.size());
     std::copy_n(buffer_.get(), shape_.size(), own.get());
     buffer_ = std::move(own);
+  } else {
+    std::atomic_thread_fence(std::memory_order_acquire);  // after another thread's copy was made
   }
   return buffer_.get();
 }

@@ -64,13 +64,12 @@ template <Real T>
 Var<T> Decoder<T>::loss(const Ctx<T>& ctx, const Ids& ids, const Ids& targets) const {
   if (config.vocab < kLargeVocab) return cross_entropy((*this)(ctx, ids), targets);
   const Var<T> x = final(ctx, ids);
-  Tensor<T> logits;
-  const bool seen = ctx.wants("logits");
-  const Var<T> loss =
-      linear_cross_entropy(x, output_weight(ctx), targets, seen ? &logits : nullptr);
-  if (!seen) return loss;
-  const Var<T> shown = ctx.tap("logits", Var<T>(logits));
-  return shown.value().shares(logits) ? loss : cross_entropy(shown, targets);
+  const Var<T> w = output_weight(ctx);
+  if (ctx.wants("logits")) {
+    const Var<T> logits = linear(x, w), shown = ctx.tap("logits", logits);
+    if (!shown.value().shares(logits.value())) return cross_entropy(shown, targets);
+  }
+  return linear_cross_entropy(x, w, targets);  // the same bits whether somebody looked or not
 }
 
 template <Real T>

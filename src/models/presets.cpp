@@ -20,11 +20,13 @@ const std::vector<Preset>& presets() {
   return all;
 }
 
-double training_flops(const ModelConfig& c, Index parameters, Index tokens, bool causal) {
+double training_flops(const ModelConfig& c, Index weights, Index tokens, bool causal) {
   const auto number = [](Index n) { return static_cast<double>(n); };
   const double pairs = causal ? (number(c.context) + 1) / 2 : number(c.context);
   const double attention = 12 * number(c.layers) * number(c.width) * pairs;
-  return number(tokens) * (6 * number(parameters) + attention);
+  return number(tokens) * (6 * number(weights) + attention);
 }
+
+Index looked_up(const ModelConfig& c) { return (c.context + (c.tie ? 0 : c.vocab)) * c.width; }
 
 }  // namespace headwise

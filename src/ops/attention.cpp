@@ -89,9 +89,10 @@ bool reaches_beyond(const kernels::AttentionPlan<T>& plan, const Tensor<T>& patt
 
 /// Backward when the pattern was replaced: it is a constant, and only v gets a gradient.
 template <Real T>
-Backward<T> backward_of_v(const kernels::AttentionPlan<T>& plan, Tensor<T> pattern,
-                          const Shape& shape) {
-  return [plan, pattern = std::move(pattern), shape](const Tensor<T>& dy, Grads<T>& d) {
+Backward<T> backward_of_v(const kernels::AttentionPlan<T>& plan, const Mask& mask,
+                          Tensor<T> pattern, const Shape& shape) {
+  return [plan, allowed = mask.allowed, pattern = std::move(pattern), shape](const Tensor<T>& dy,
+                                                                             Grads<T>& d) {
     if (!d.wants(2)) return;
     Tensor<T> dv = Tensor<T>::uninitialized(shape);
     kernels::attention_apply_backward(plan, pattern.data(), dy.data(), dv.data());
@@ -147,7 +148,7 @@ Var<T> attention(const Var<T>& q, const Var<T>& k, const Var<T>& v, const Attend
     kernels::attention_apply(plan, std::as_const(pattern).data(), v.value().data(), y.data());
     if (replaced)
       return record("attention", std::move(y), {q, k, v},
-                    backward_of_v(plan, std::move(pattern), v.shape()));
+                    backward_of_v(plan, how.mask, std::move(pattern), v.shape()));
   }
   const double flops = product_flops(heads * plan.pairs(), plan.d, 1) +
                        product_flops(heads * plan.pairs(), plan.dv, 1);

@@ -25,8 +25,7 @@ void scale(Tensor<T>& x, T factor) {
 }  // namespace
 
 template <Real T>
-Var<T> linear_cross_entropy(const Var<T>& x, const Var<T>& w, const Ids& labels,
-                            Tensor<T>* logits) {
+Var<T> linear_cross_entropy(const Var<T>& x, const Var<T>& w, const Ids& labels) {
   const Shape &sx = x.shape(), &sw = w.shape();
   const auto leading =
       sx.sizes().first(static_cast<std::size_t>(std::max<Index>(0, sx.rank() - 1)));
@@ -40,10 +39,9 @@ Var<T> linear_cross_entropy(const Var<T>& x, const Var<T>& w, const Ids& labels,
 
   Tensor<T> dx, dw;
   if (x.tracked()) dx = Tensor<T>::uninitialized(sx);
-  if (w.tracked()) dw = Tensor<T>::uninitialized(sw);
-  if (logits != nullptr) *logits = Tensor<T>::uninitialized(sx.with_last(v));
+  if (w.tracked()) dw = rows == 0 ? Tensor<T>::zeros(sw) : Tensor<T>::uninitialized(sw);
   Tensor<T> block = Tensor<T>::uninitialized({std::min(rows, kRows), v});
-  T *const z = block.data(), *const seen = logits == nullptr ? nullptr : logits->data();
+  T* const z = block.data();
   const T share = count == 0 ? T(0) : T(1) / static_cast<T>(count);
   std::vector<double> loss(static_cast<std::size_t>(rows));
   for (Index from = 0; from < rows; from += kRows) {
@@ -51,7 +49,6 @@ Var<T> linear_cross_entropy(const Var<T>& x, const Var<T>& w, const Ids& labels,
     const Mat<T> dz{z, n, v, v};
     const Mat<const T> some = as_rows(x.value()).block(from, 0, n, sx.last());
     gemm<T>(1, some, as_rows(w.value()).t(), 0, dz);
-    if (seen != nullptr) std::copy_n(z, n * v, seen + from * v);
     parallel_rows(n, v, [&](Index begin, Index end) {
       for (Index r = begin; r < end; ++r) {
         const auto i = static_cast<std::size_t>(from + r);
@@ -81,10 +78,8 @@ Var<T> linear_cross_entropy(const Var<T>& x, const Var<T>& w, const Ids& labels,
                 {.forward = 3 * product_flops(rows, v, sx.last())});
 }
 
-template Var<float> linear_cross_entropy(const Var<float>&, const Var<float>&, const Ids&,
-                                         Tensor<float>*);
-template Var<double> linear_cross_entropy(const Var<double>&, const Var<double>&, const Ids&,
-                                          Tensor<double>*);
+template Var<float> linear_cross_entropy(const Var<float>&, const Var<float>&, const Ids&);
+template Var<double> linear_cross_entropy(const Var<double>&, const Var<double>&, const Ids&);
 
 OpSpec specs::linear_cross_entropy() {
   const auto call = [](auto& x) {

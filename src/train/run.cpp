@@ -91,7 +91,7 @@ RunConfig read_config(const std::string& path) {
     read(j, "seed", c.seed);
     read(j, "data", c.data);
     read(j, "data_hash", c.data_hash);
-    read(j, "blas", c.blas);
+    if (j.contains("blas")) read(j, "blas", c.blas);  // the first runs did not know
     c.model.validate();
     c.train.validate();
   });
@@ -158,8 +158,9 @@ std::string Run::config_text() const {
   }
 }
 
-void Run::set_train(const TrainOptions& options) {
+void Run::change(const TrainOptions& options, const std::string& blas) {
   config_.train = options;
+  config_.blas = blas;
   replace_file(folder_ + "/config.json", config_text());
 }
 

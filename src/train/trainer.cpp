@@ -27,16 +27,20 @@ constexpr std::uint64_t kDrawsOfGroup = std::uint64_t{1} << 40;
 
 /// Into how many groups a batch is cut that each run the whole step on one thread: no thread waits
 /// at the end of each op, and what a group computes stays near its core. For small models and
-/// batches: larger ones keep the cores busy op by op, and a group's tensors stay below 1 MiB, so
-/// that how groups happen to overlap never takes memory anew. A power of two suits the usual
-/// numbers of cores. Follows from the model and the batch alone, as the bits do.
+/// batches, whose step is too short to share it op by op among more than a few cores. A power of
+/// two suits the usual numbers of cores. A group's widest tensors (the MLP's, and the pattern kept
+/// for the backward) stay below 1 MiB, so that how groups happen to overlap never takes memory
+/// anew. Follows from the model and the batch alone, as the bits do.
+template <Real T>
 Index groups_of(const ModelConfig& c, Index batch) {
   constexpr Index kWidth = 128, kVocab = 4 * kWidth, kLeastRows = 192, kMostRows = 2 * kLeastRows;
   if (c.width > kWidth || c.vocab > kVocab) return 1;
   Index groups = 1;
   while (2 * groups <= batch && batch * c.context >= 2 * groups * kLeastRows) groups *= 2;
   const Index rows = (batch + groups - 1) / groups * c.context;
-  return groups <= 8 && rows <= kMostRows ? groups : 1;
+  const Index widest = std::max(4 * c.width, c.heads * c.context);
+  const bool small = rows * widest * static_cast<Index>(sizeof(T)) <= 1 << 20;
+  return groups <= 8 && rows <= kMostRows && small ? groups : 1;
 }
 
 /// Numbers kept in a checkpoint's metadata.
@@ -127,7 +131,7 @@ StepRecord Trainer<T>::step() {
   Rng dropout = stream(state_.seed, Purpose::dropout, state_.steps);
   StepRecord record{.step = state_.steps + 1, .lr = learning_rate(options_, state_.steps)};
 
-  const Index count = groups_of(model_.config, options_.batch);
+  const Index count = groups_of<T>(model_.config, options_.batch);
   std::vector<std::vector<Batch>> batches(static_cast<std::size_t>(options_.accumulate));
   Index total = 0;
   for (std::vector<Batch>& groups : batches)

@@ -45,6 +45,9 @@ TEST_CASE("the operations of a training step are those of the formula", "[models
   // toy: 1024 tokens; 6 x 108352 = 650112 and 12 x 2 x 64 x 64 = 98304 a token.
   CHECK(training_flops(preset("toy").model, 108352, 1024, false) == 1024 * (650112. + 98304));
   CHECK(training_flops(preset("toy").model, 108352, 1024, true) == 1024 * (650112. + 49920));
+  // toy's table of 64 positions is only looked up.
+  CHECK(looked_up(preset("toy").model) == 64 * 64);
+  CHECK(looked_up({.vocab = 10, .width = 4, .context = 3, .tie = false}) == 4 * (3 + 10));
   // One token more of a context is half a key more for each query on average.
   CHECK(training_flops({.layers = 1, .width = 1, .context = 1}, 0, 1, true) == 12);
   CHECK(training_flops({.layers = 1, .width = 1, .context = 2}, 0, 1, true) == 18);

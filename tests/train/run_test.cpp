@@ -198,9 +198,10 @@ TEST_CASE("new training options replace the old ones in the folder", "[train][ru
   Run run = Run::create(folder.path(), small(), letters());
   TrainOptions options = small().train;
   options.steps = 12345;
-  run.set_train(options);
+  run.change(options, "another BLAS");
   CHECK(run.config().train.steps == 12345);
   const Run again = Run::open(folder.path());
+  CHECK(again.config().blas == "another BLAS");
   CHECK(texts(again.config().train) == texts(options));
   CHECK(texts(again.config().model) == texts(small().model));
 }
@@ -210,6 +211,7 @@ TEST_CASE("a configuration without any of its keys is refused by file and key",
   const Damaged config("config.json");
   const auto refused = [&](const json& object, const std::string& at) {
     for (const auto& [key, value] : object.items()) {
+      if (key == "blas") continue;  // the first runs did not know
       CAPTURE(key);
       CHECK(
           mentions(config.without(json::json_pointer(at + "/" + key)), {fmt::format("'{}'", key)}));

@@ -134,6 +134,8 @@ class Tape {
   enum class State { recording, running, propagated, consumed, failed };
 
   Var<T> append(Record record, Tensor<T> value);
+  /// Adds each tape's gradient of p to it.
+  static void add_up(const Param<T>* p, const std::vector<Tape*>& tapes);
   void run_backward(const Var<T>& y, Tensor<T> dy);
   /// Seconds since this was last called.
   double lap();

@@ -57,8 +57,7 @@ struct Decoder {
   Var<T> operator()(const Ctx<T>& ctx, const Ids& ids) const;
 
   /// cross_entropy() of those logits and targets (B,T). Where the vocabulary is large the logits of
-  /// all tokens are never held together, unless a probe wants them; one that it replaces is a
-  /// constant then.
+  /// all tokens are never held together, unless a probe wants them.
   Var<T> loss(const Ctx<T>& ctx, const Ids& ids, const Ids& targets) const;
 
   void visit(auto&& v) {

@@ -135,11 +135,8 @@ Var<T> cross_entropy(const Var<T>& logits, const Ids& labels);
 
 /// cross_entropy(linear(x, w), labels) without ever holding more than 256 rows of logits or of
 /// their gradients: for large vocabularies. The forward of a tracked x or w computes their
-/// gradients too. x (..., C), w (V,C), labels (...), result a scalar. `logits`, unless null, gets
-/// the logits
-/// (..., V). Throws as the two do.
+/// gradients too. x (..., C), w (V,C), labels (...), result a scalar. Throws as the two do.
 template <Real T>
-Var<T> linear_cross_entropy(const Var<T>& x, const Var<T>& w, const Ids& labels,
-                            Tensor<T>* logits = nullptr);
+Var<T> linear_cross_entropy(const Var<T>& x, const Var<T>& w, const Ids& labels);
 
 }  // namespace headwise

@@ -21,7 +21,7 @@ struct RunConfig {
   std::uint64_t seed = 1;
   std::string data;       ///< path of the text, "-" for standard input, "" for the built-in stories
   std::string data_hash;  ///< of its bytes, so that a resumed run cannot go on with another text
-  std::string blas;       ///< blas_description() at the start: another one gives other last bits
+  std::string blas;       ///< blas_description() so far: another one gives other last bits
 };
 
 /// 64 bits of a text as hexadecimal digits (FNV-1a): tells two texts apart, no more.
@@ -42,8 +42,8 @@ class Run {
   [[nodiscard]] std::string last() const { return folder_ + "/last.safetensors"; }
   [[nodiscard]] std::string model() const { return folder_ + "/model.safetensors"; }
 
-  /// Replaces the training options, as a resumed run with more steps does.
-  void set_train(const TrainOptions& options);
+  /// Replaces the training options, as a resumed run with more steps does, and what it runs on.
+  void change(const TrainOptions& options, const std::string& blas);
   /// Adds a line to log.jsonl; the same text as `train --json` prints.
   void log(const std::string& line) const;
   /// Drops the log's lines of steps after `step`: they will be written again.

@@ -1,6 +1,13 @@
 # Set-up for examples/quickstart.sh and tests/run.sh, which read this file: packages and build.
 # Not for running by itself.
 
+# Prints those of the Debian packages named that are not installed, each after a space.
+missing_packages() {
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || printf ' %s' "$package"
+  done
+}
+
 # Installs the Debian packages that are missing of those named, saying which. On another system it
 # says what is needed and stops, unless HEADWISE_SKIP_INSTALL is set.
 install_packages() {
@@ -13,10 +20,7 @@ HEADWISE_SKIP_INSTALL=1 in the environment. In Debian's names: $*
 TEXT
     exit 1
   fi
-  missing=
-  for package in "$@"; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
-  done
+  missing=$(missing_packages "$@")
   [ -n "$missing" ] || return 0
   echo "Installing:$missing"
   as_root=

@@ -84,8 +84,7 @@ void print(const BenchCommand& c, const Result& r, double gemm) {
   if (counted)
     fmt::print(
         "{:.1f} GFLOP/s; without the masked half of attention {:.1f}, {:.2f} of this machine's "
-        "{:.0f} "
-        "in plain products\n",
+        "{:.0f} in plain products\n",
         per_second(r.flops) / 1e9, per_second(r.causal_flops) / 1e9, share, gemm);
   fmt::print("{} parameters, {} MB at most in memory; {}\n", r.parameters, r.peak_mb,
              blas_description());

@@ -17,7 +17,6 @@ struct SeenKeys {
   Index first = 0, end = 0;
   const std::uint8_t* allow = nullptr;  ///< 1: may look, 0: may not
   [[nodiscard]] Index count() const { return end - first; }
-  friend bool operator==(const SeenKeys&, const SeenKeys&) = default;
 };
 
 /// Query rows [begin, end) and the keys [first, last) that any of them sees: the others are

@@ -24,10 +24,8 @@ if [ -n "$install" ]; then
   # shellcheck disable=SC2086  # a list of words
   install_packages $packages >&2
 else
-  absent=
-  for package in $packages; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || absent="$absent $package"
-  done
+  # shellcheck disable=SC2086
+  absent=$(missing_packages $packages)
   [ -z "$absent" ] || { echo "Missing:$absent. Add --install to install what is missing." >&2; exit 1; }
 fi
 

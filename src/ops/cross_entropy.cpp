@@ -1,7 +1,6 @@
 #include "ops/cross_entropy.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "headwise/core/parallel.hpp"
 #include "headwise/ops/op_table.hpp"
@@ -16,8 +15,7 @@ Index counted(const Ids& labels) {
 template <Real T>
 Var<T> cross_entropy(const Var<T>& logits, const Ids& labels) {
   const Shape& s = logits.shape();
-  const auto leading = s.sizes().first(static_cast<std::size_t>(std::max<Index>(0, s.rank() - 1)));
-  require(s.rank() >= 1 && std::ranges::equal(leading, labels.shape.sizes()),
+  require(has_a_row_each(s, labels),
           "cross_entropy: logits {} and labels {} do not fit (..., V), (...)", s, labels.shape);
   const Index rows = s.rows(), v = s.last(), count = counted(labels);
   require_labels("cross_entropy", labels, v);
@@ -30,10 +28,7 @@ Var<T> cross_entropy(const Var<T>& logits, const Ids& labels) {
       loss[i] = row_loss(x + r * v, v, labels.values[i], lse[i]);
     }
   });
-  const double total = std::accumulate(loss.begin(), loss.end(), 0.0);
-  const double average = count == 0 ? 0 : total / static_cast<double>(count);
-
-  return record("cross_entropy", Tensor<T>({}, {static_cast<T>(average)}), {logits},
+  return record("cross_entropy", mean_loss<T>(loss, count), {logits},
                 [x = logits.value(), labels = labels.values, lse = std::move(lse), count](
                     const Tensor<T>& dy, Grads<T>& d) {
                   const Index n = x.shape().last();

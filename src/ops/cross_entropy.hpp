@@ -2,12 +2,28 @@
 #pragma once
 
 #include <algorithm>
+#include <numeric>
 #include <string_view>
+#include <vector>
 
 #include "headwise/ops/ops.hpp"
 #include "kernels/kernels.hpp"
 
 namespace headwise {
+
+/// Whether x (..., C) has one row a label.
+inline bool has_a_row_each(const Shape& x, const Ids& labels) {
+  if (x.rank() < 1) return false;
+  const auto rows = x.sizes().first(static_cast<std::size_t>(x.rank() - 1));
+  return std::ranges::equal(rows, labels.shape.sizes());
+}
+
+/// The mean loss over `count` labels, as a scalar; 0 for none.
+template <Real T>
+Tensor<T> mean_loss(const std::vector<double>& loss, Index count) {
+  const double total = std::accumulate(loss.begin(), loss.end(), 0.0);
+  return Tensor<T>({}, {static_cast<T>(count == 0 ? 0 : total / static_cast<double>(count))});
+}
 
 /// Throws ShapeError for a label that is neither kIgnore nor one of v classes.
 inline void require_labels(std::string_view op, const Ids& labels, Index v) {

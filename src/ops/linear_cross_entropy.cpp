@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 
 #include "headwise/core/gemm.hpp"
 #include "headwise/core/parallel.hpp"
@@ -27,11 +26,8 @@ void scale(Tensor<T>& x, T factor) {
 template <Real T>
 Var<T> linear_cross_entropy(const Var<T>& x, const Var<T>& w, const Ids& labels) {
   const Shape &sx = x.shape(), &sw = w.shape();
-  const auto leading =
-      sx.sizes().first(static_cast<std::size_t>(std::max<Index>(0, sx.rank() - 1)));
   require(
-      sx.rank() >= 1 && sw.rank() == 2 && sx.last() == sw[1] &&
-          std::ranges::equal(leading, labels.shape.sizes()),
+      has_a_row_each(sx, labels) && sw.rank() == 2 && sx.last() == sw[1],
       "linear_cross_entropy: input {}, weight {} and labels {} do not fit (..., C), (V,C), (...)",
       sx, sw, labels.shape);
   const Index rows = sx.rows(), v = sw[0], count = counted(labels);
@@ -64,10 +60,7 @@ Var<T> linear_cross_entropy(const Var<T>& x, const Var<T>& w, const Ids& labels)
       work.add(1, dz, as_rows(w.value()), 0, as_rows(dx).block(from, 0, n, sx.last()));
     work.run();
   }
-  const double total = std::accumulate(loss.begin(), loss.end(), 0.0);
-  const double average = count == 0 ? 0 : total / static_cast<double>(count);
-
-  return record("linear_cross_entropy", Tensor<T>({}, {static_cast<T>(average)}), {x, w},
+  return record("linear_cross_entropy", mean_loss<T>(loss, count), {x, w},
                 [dx = std::move(dx), dw = std::move(dw)](const Tensor<T>& dy, Grads<T>& d) mutable {
                   for (auto [i, gradient] : {std::pair<Index, Tensor<T>*>{0, &dx}, {1, &dw}}) {
                     if (!d.wants(i)) continue;

@@ -9,7 +9,7 @@ using namespace headwise;
 int main(int argc, char** argv) {
   const Index steps = argc > 1 ? std::atoll(argv[1]) : 150;
 
-  const CharTokenizer tokenizer = CharTokenizer::from_text(builtin_text());
+  const Tokenizer tokenizer = Tokenizer::learn(TokenizerKind::character, builtin_text());
   const ModelConfig config{
       .vocab = tokenizer.vocab(), .layers = 2, .heads = 4, .width = 64, .context = 64};
   const Split text = split(tokenizer.encode(builtin_text()), config.context);

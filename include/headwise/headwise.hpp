@@ -11,6 +11,7 @@
 #include "headwise/core/safetensors.hpp"
 #include "headwise/core/tensor.hpp"
 #include "headwise/data/text.hpp"
+#include "headwise/data/tokenizer.hpp"
 #include "headwise/models/decoder.hpp"
 #include "headwise/models/sample.hpp"
 #include "headwise/nn/modules.hpp"

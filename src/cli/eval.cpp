@@ -32,10 +32,10 @@ int eval_run(const EvalCommand& c) {
   return with_model(run, [&](const auto& model) {
     const Loss loss = evaluate_all(model, tokens);
     require<Error>(std::isfinite(loss.mean), "{}: the loss is {}", run.model(), loss.mean);
-    const std::string predicted = run.tokenizer().decode({tokens.begin() + 1, tokens.end()});
+    const Index predicted = run.tokenizer().bytes(std::span(tokens).subspan(1));
     const double bits = loss.mean / std::numbers::ln2;
     const double per_byte =
-        bits * static_cast<double>(loss.tokens) / static_cast<double>(predicted.size());
+        bits * static_cast<double>(loss.tokens) / static_cast<double>(predicted);
     if (c.json_lines)
       fmt::print("{}\n", nlohmann::json{{"event", "eval"},
                                         {"loss", loss.mean},

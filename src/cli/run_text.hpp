@@ -41,4 +41,14 @@ inline std::string text_of_run(const Run& run, const std::string& path) {
   return text;
 }
 
+/// "812 words and characters, 3.21 bytes a token": what a text was cut into.
+inline std::string vocabulary_text(const Tokenizer& tokenizer, const std::vector<Id>& tokens) {
+  static constexpr std::array<std::string_view, 3> kWhat = {"different characters", "byte values",
+                                                            "words and characters"};
+  return fmt::format(
+      "{} {}, {:.2f} bytes a token", tokenizer.vocab(),
+      kWhat[static_cast<std::size_t>(tokenizer.kind())],
+      static_cast<double>(tokenizer.bytes(tokens)) / static_cast<double>(tokens.size()));
+}
+
 }  // namespace headwise::cli

@@ -24,7 +24,8 @@ struct SampleCommand {
     v("tokens", tokens, "tokens to add");
     v("temperature", temperature, "below 1: more likely tokens; 0: always the likeliest");
     v("samples", samples, "how many samples; sample i does not depend on how many");
-    v("json", json_lines, "JSON lines on stdout, nothing else");
+    v("json", json_lines,
+      "JSON lines on stdout, nothing else; bytes that are not UTF-8 become U+FFFD");
   }
 };
 
@@ -36,7 +37,7 @@ int sample_run(const SampleCommand& c, std::uint64_t seed) {
   require<UsageError>(c.samples >= 1, "--samples: {} is not 1 or more", c.samples);
   check_temperature(c.temperature);
   const Run run = Run::open(c.run);
-  const CharTokenizer& tokenizer = run.tokenizer();
+  const Tokenizer& tokenizer = run.tokenizer();
   std::vector<Id> prompt = about("--prompt", [&] { return tokenizer.encode(c.prompt); });
   const auto context = run.config().model.context;
   if (static_cast<Index>(prompt.size()) > context)
@@ -53,9 +54,10 @@ int sample_run(const SampleCommand& c, std::uint64_t seed) {
       const auto text = [&](const std::vector<Id>& ids) { return tokenizer.decode(ids); };
       if (c.json_lines) {
         const auto ids = sample(model, prompt, c.tokens, c.temperature, rng);
-        fmt::print("{}\n",
-                   nlohmann::json{{"event", "sample"}, {"index", i}, {"text", c.prompt + text(ids)}}
-                       .dump());
+        const nlohmann::json line = {
+            {"event", "sample"}, {"index", i}, {"text", c.prompt + text(ids)}};
+        fmt::print("{}\n",  // JSON is UTF-8; what a model of bytes writes need not be
+                   line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
         continue;
       }
       if (c.samples > 1) fmt::print("--- sample {}\n", i);

@@ -29,6 +29,8 @@ struct TrainCommand {
   ModelConfig model;
   TrainOptions train;
   Dtype dtype = Dtype::f32;
+  TokenizerKind tokenizer = TokenizerKind::character;
+  Index min_count = 2;
   Index save_every = 0, stop_after = 0;
   bool json_lines = false;
 
@@ -36,6 +38,8 @@ struct TrainCommand {
     v("data", data, "text to train on, '-': standard input; default: the built-in stories");
     v("out", out, "folder for the run; default: runs/1, runs/2, ...");
     v("resume", resume, "run folder to go on with");
+    v("tokenizer", tokenizer, "what a token is: char, byte or word");
+    v("min-count", min_count, "words: how often the text must have one for it to be a token");
     v("dtype", dtype, "precision: f32 or f64");
     v("save-every", save_every, "steps between saved states; 0: at each evaluation");
     v("stop-after", stop_after, "stop after this many steps of this call, saved; 0: do not");
@@ -112,8 +116,8 @@ void describe(const Run& run, Decoder<T>& model, const Split& text) {
     (is_decayed(p) ? decayed : plain) += p.value.size();
     (is_decayed(p) ? decayed_tensors : plain_tensors) += 1;
   });
-  fmt::print("text        {} tokens to train on, {} to validate on; {} different characters\n",
-             text.train.size(), text.valid.size(), m.vocab);
+  fmt::print("text        {} tokens to train on, {} to validate on; {}\n", text.train.size(),
+             text.valid.size(), vocabulary_text(run.tokenizer(), text.train));
   if (text.shared)
     fmt::print(
         "            the text is too short to keep a part for validation: both are all of it\n");
@@ -275,6 +279,9 @@ int resume(TrainCommand& c) {
 int start(TrainCommand& c) {
   if (!c.given("--min-lr")) c.train.min_lr = c.train.lr / 10;
   c.train.validate();
+  require<UsageError>(c.tokenizer == TokenizerKind::word || !c.given("--min-count"),
+                      "--min-count: is for --tokenizer word");
+  check_min_count(c.min_count);
   ModelConfig checked = c.model;
   checked.vocab = 1;  // the rest is wrong or right before any text is read
   checked.validate();
@@ -287,7 +294,7 @@ int start(TrainCommand& c) {
                    .data_hash = text_hash(text),
                    .blas = blas_description()};
   return about(c.data.empty() ? "the built-in stories" : c.data, [&] {
-    const CharTokenizer tokenizer = CharTokenizer::from_text(text);
+    const Tokenizer tokenizer = Tokenizer::learn(c.tokenizer, text, c.min_count);
     const Split parts = split(tokenizer.encode(text), c.model.context);
     if (text.find('\r') != std::string::npos)
       fmt::print(stderr,

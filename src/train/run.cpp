@@ -106,11 +106,10 @@ std::string text_hash(std::string_view text) {
   return fmt::format("{:016x}", hash);
 }
 
-Run::Run(std::string folder, const RunConfig& config, CharTokenizer tokenizer)
+Run::Run(std::string folder, const RunConfig& config, Tokenizer tokenizer)
     : folder_(std::move(folder)), config_(config), tokenizer_(std::move(tokenizer)) {}
 
-Run Run::create(const std::string& folder, const RunConfig& config,
-                const CharTokenizer& tokenizer) {
+Run Run::create(const std::string& folder, const RunConfig& config, const Tokenizer& tokenizer) {
   require<UsageError>(!std::filesystem::exists(folder + "/last.safetensors"),
                       "--out: {} holds a run already; --resume it or choose another folder",
                       folder);
@@ -119,20 +118,22 @@ Run Run::create(const std::string& folder, const RunConfig& config,
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   require<DataError>(!error, "{}: cannot be made a folder: {}", folder, error.message());
-  replace_file(folder + "/tokenizer.json",
-               json{{"kind", "char"}, {"tokens", tokenizer.tokens()}}.dump(1) + "\n");
+  json known = {{"kind", to_json(tokenizer.kind())}};
+  if (tokenizer.kind() != TokenizerKind::byte) known["tokens"] = tokenizer.tokens();
+  replace_file(folder + "/tokenizer.json", known.dump(1) + "\n");
   replace_file(folder + "/config.json", text);
   return run;
 }
 
 Run Run::open(const std::string& folder) {
   require<DataError>(std::filesystem::is_directory(folder), "{}: no such run folder", folder);
-  std::optional<CharTokenizer> tokenizer;
+  std::optional<Tokenizer> tokenizer;
   read_json(folder + "/tokenizer.json", [&](const json& j) {
-    std::string kind;
+    TokenizerKind kind{};
     read(j, "kind", kind);
-    require<DataError>(kind == "char", "'kind': expected char, got '{}'", kind);
-    tokenizer = CharTokenizer::from_tokens(j.at("tokens").get<std::vector<std::string>>());
+    std::vector<std::string> tokens;
+    if (kind != TokenizerKind::byte || j.contains("tokens")) j.at("tokens").get_to(tokens);
+    tokenizer = Tokenizer::from_tokens(kind, tokens);
   });
   Run run(folder, read_config(folder + "/config.json"), *tokenizer);
   const Index known = run.tokenizer_.vocab(), vocab = run.config_.model.vocab;

@@ -43,6 +43,10 @@ TEST_CASE("impossible settings are refused before any work (case 51)", "[cli][er
       {"train --dropout 1", "headwise: --dropout: 1 is not in [0, 1)"},
       {"train --gelu relu", "headwise: --gelu: expected exact or tanh, got 'relu'"},
       {"train --dtype f16", "headwise: --dtype: expected f32 or f64, got 'f16'"},
+      {"train --tokenizer bpe", "headwise: --tokenizer: expected char or byte or word, got 'bpe'"},
+      {"train --tokenizer word --min-count 0", "headwise: --min-count: 0 is not 1 or more"},
+      {"train --min-count 3", "headwise: --min-count: is for --tokenizer word"},
+      {"train --tokenizer byte --min-count 2", "headwise: --min-count: is for --tokenizer word"},
       {"train --threads 0x", "headwise: --threads: expected a whole number, got '0x'"},
       {"train --threads -1", "headwise: --threads: -1 is not from 0 to 1024"},
       {"gradcheck foo",
@@ -125,6 +129,12 @@ TEST_CASE("what belongs to a run cannot change on --resume", "[cli][errors]") {
   const Result lr = headwise_program("train --resume " + run + " --lr 0.1");
   CHECK(lr.code == 2);
   CHECK_THAT(lr.err, Catch::Contains("headwise: --lr: belongs to the run " + run));
+  const Result tokenizer = headwise_program("train --resume " + run + " --tokenizer char");
+  CHECK(tokenizer.code == 2);
+  CHECK_THAT(tokenizer.err, Catch::Contains("headwise: --tokenizer: belongs to the run " + run));
+  const Result count = headwise_program("train --resume " + run + " --min-count 2");
+  CHECK(count.code == 2);
+  CHECK_THAT(count.err, Catch::Contains("headwise: --min-count: belongs to the run " + run));
   const Result text = headwise_program("train --resume " + run + " --data " +
                                        folder.file("other.txt", "some other text, long enough"));
   CHECK(text.code == 1);
@@ -135,11 +145,17 @@ TEST_CASE("a prompt's unknown character is named with its place (case 59)", "[cl
   const Folder folder;
   const std::string run = folder / "run";
   const std::string data = folder.file("ab.txt", std::string(100, 'a') + std::string(100, 'b'));
-  REQUIRE(headwise_program("train --steps 1 --out " + run + " --data " + data + kTiny).code == 0);
-  const Result r = headwise_program("sample " + run + " --prompt ab\xC3\xBC");
-  CHECK(r.code == 1);
-  CHECK_THAT(r.err, Catch::Contains("character '\xC3\xBC' (U+00FC) at index 2 is not one of the 2 "
-                                    "characters"));
+  for (const std::string kind : {"char", "word"}) {
+    const std::string out = run + kind;
+    REQUIRE(headwise_program("train --steps 1 --tokenizer " + kind + " --out " + out + " --data " +
+                             data + kTiny)
+                .code == 0);
+    const Result r = headwise_program("sample " + out + " --prompt ab\xC3\xBC");
+    CHECK(r.code == 1);
+    CHECK_THAT(r.err,
+               Catch::Contains("character '\xC3\xBC' (U+00FC) at index 2 is not one of the 2 "
+                               "characters"));
+  }
 }
 
 TEST_CASE("weights that are not numbers stop a resumed run; its files stay as they were (case 50)",

@@ -124,6 +124,53 @@ TEST_CASE("text comes from standard input, too", "[cli]") {
   CHECK(std::filesystem::exists(run + "/model.safetensors"));
 }
 
+TEST_CASE("a run of each tokenizer trains, resumes, samples and is evaluated", "[cli]") {
+  const Folder folder;
+  const std::pair<std::string, std::string> kinds[] = {
+      {"char", " different characters, 1.00 bytes a token"},
+      {"byte", "; 256 byte values, 1.00 bytes a token"},
+      {"word", " words and characters, "}};
+  for (const auto& [kind, said] : kinds) {
+    CAPTURE(kind);
+    const std::string straight = folder / kind, parts = straight + "-parts";
+    const std::string options = " --steps 2 --eval-every 1 --tokenizer " + kind + " --out ";
+    const Result train = headwise_program("train" + options + straight + kTiny);
+    REQUIRE(train.code == 0);
+    CHECK_THAT(train.out, Catch::Contains(said));
+    REQUIRE(headwise_program("train --stop-after 1" + options + parts + kTiny).code == 0);
+    REQUIRE(headwise_program("train --threads 1 --resume " + parts).code == 0);
+    same_run(straight, parts);
+
+    const Result sample = headwise_program("sample --json --tokens 50 " + straight);
+    REQUIRE(sample.code == 0);
+    CHECK_FALSE(lines(sample.out).at(0)["text"].get<std::string>().empty());
+    CHECK(headwise_program("sample --tokens 50 --prompt 'The boats' " + straight).code == 0);
+
+    const Result eval = headwise_program("eval --json " + straight);
+    REQUIRE(eval.code == 0);
+    const json e = lines(eval.out).at(0);
+    const auto bytes_a_token = e["bits_per_token"].get<double>() / e["bits_per_byte"].get<double>();
+    CHECK((kind == "word" ? bytes_a_token > 2 : bytes_a_token == 1));
+  }
+}
+
+TEST_CASE("any bytes can be trained on and sampled as JSON (case 57)", "[cli]") {
+  const Folder folder;
+  const std::string run = folder / "run";
+  std::string bytes;
+  for (int i = 0; i < 300; ++i) bytes += "it\x92s";
+  const std::string data = folder.file("bytes.txt", bytes);
+  REQUIRE(
+      headwise_program("train --steps 2 --tokenizer byte --out " + run + " --data " + data + kTiny)
+          .code == 0);
+  const std::string sample = "sample --tokens 40 --prompt it\x92s " + run;
+  CHECK(headwise_program(sample).out.substr(0, 4) == "it\x92s");
+  const Result r = headwise_program(sample + " --json");
+  REQUIRE(r.code == 0);
+  CHECK(lines(r.out).at(0)["text"].get<std::string>().substr(0, 6) == "it\uFFFDs");
+  CHECK(headwise_program("eval " + run + " --data " + data).code == 0);
+}
+
 TEST_CASE("gradcheck prints a line a case and fails on nothing", "[cli]") {
   const Result r = headwise_program("gradcheck --json gelu linear");
   REQUIRE(r.code == 0);

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "headwise/core/file.hpp"
+#include "headwise/data/tokenizer.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
 
@@ -49,8 +50,8 @@ TEST_CASE("text is read byte for byte", "[data]") {
 TEST_CASE("a byte-order mark is skipped at the start only", "[data]") {
   CHECK(read_of("\xEF\xBB\xBF"
                 "ab") == "ab");
-  CHECK(CharTokenizer::from_text(read_of("\xEF\xBB\xBF"
-                                         "ab"))
+  CHECK(Tokenizer::learn(TokenizerKind::character, read_of("\xEF\xBB\xBF"
+                                                           "ab"))
             .vocab() == 2);
   CHECK(read_of("a\xEF\xBB\xBF"
                 "b") ==
@@ -87,7 +88,7 @@ TEST_CASE("the built-in text is the dataset's file byte for byte", "[data]") {
 
 TEST_CASE("the built-in text is what its description says", "[data]") {
   const std::string readme = read_file(kDatasets + "README.md");
-  const auto characters = CharTokenizer::from_text(builtin_text()).vocab();
+  const auto characters = Tokenizer::learn(TokenizerKind::character, builtin_text()).vocab();
   CHECK(
       test::mentions(readme, {fmt::format("**Size:** {} bytes", with_commas(builtin_text().size())),
                               fmt::format("**Distinct characters:** {}:", characters)}));

@@ -15,8 +15,8 @@ using test::TemporaryFolder;
 
 namespace {
 
-const CharTokenizer& letters() {
-  static const CharTokenizer t = CharTokenizer::from_text("abcdefghij");
+const Tokenizer& letters() {
+  static const Tokenizer t = Tokenizer::learn(TokenizerKind::character, "abcdefghij");
   return t;
 }
 
@@ -172,10 +172,28 @@ TEST_CASE("any character can be a token of a run", "[train][run]") {
   const TemporaryFolder folder;
   const std::string text("\"\\\n\r\t\0\x7F/\u00FC\u2028\U0001F600", 17);
   RunConfig c = small();
-  const auto tokenizer = CharTokenizer::from_text(text);
+  const auto tokenizer = Tokenizer::learn(TokenizerKind::character, text);
   c.model.vocab = tokenizer.vocab();
   Run::create(folder.path(), c, tokenizer);
   CHECK(Run::open(folder.path()).tokenizer().tokens() == tokenizer.tokens());
+}
+
+TEST_CASE("each kind of tokenizer comes back from the run folder", "[train][run]") {
+  const std::string text = "it is what it is \u00FC\n";
+  for (const auto kind : {TokenizerKind::character, TokenizerKind::byte, TokenizerKind::word}) {
+    const TemporaryFolder folder;
+    RunConfig c = small();
+    const auto tokenizer = Tokenizer::learn(kind, text);
+    c.model.vocab = tokenizer.vocab();
+    Run::create(folder.path(), c, tokenizer);
+    const Run run = Run::open(folder.path());
+    CHECK(run.tokenizer().kind() == kind);
+    CHECK(run.tokenizer().tokens() == tokenizer.tokens());
+    CHECK(run.tokenizer().encode(text) == tokenizer.encode(text));
+    const json saved = json::parse(read_file(folder / "tokenizer.json"));
+    CHECK(saved.at("kind") == name_of(kind));
+    CHECK(saved.contains("tokens") == (kind != TokenizerKind::byte));
+  }
 }
 
 TEST_CASE("a data path that is not UTF-8 is kept or refused as ours", "[train][run]") {
@@ -280,13 +298,15 @@ TEST_CASE("tokens that are none are refused by file", "[train][run][errors]") {
   CHECK(mentions(with({"a", "bc"}), {"token 1 ('bc') is not one character"}));
   CHECK(mentions(with({"a", "a"}), {"token 1 ('a') stands there twice"}));
   tokenizer.without(json::json_pointer("/tokens"));
-  CHECK(mentions(tokenizer.with(json::json_pointer("/kind"), "word"), {"word"}));
+  CHECK(mentions(tokenizer.with(json::json_pointer("/kind"), "bpe"),
+                 {"'bpe' is none of char, byte, word"}));
+  tokenizer.with(json::json_pointer("/kind"), "byte");  // which has none
 }
 
 TEST_CASE("a tokenizer of another size than the model's is refused by both numbers",
           "[train][run][errors]") {
   const TemporaryFolder folder;
-  Run::create(folder.path(), small(), CharTokenizer::from_text("abc"));
+  Run::create(folder.path(), small(), Tokenizer::learn(TokenizerKind::character, "abc"));
   CHECK_THROWS_WITH(Run::open(folder.path()),
                     folder.path() + ": tokenizer.json has 3 tokens, config.json says 10");
   CHECK_THROWS_AS(Run::open(folder.path()), DataError);

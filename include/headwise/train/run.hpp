@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "headwise/data/tokenizer.hpp"
 #include "headwise/train/trainer.hpp"
 #include "headwise/train/weights.hpp"
 
@@ -31,14 +32,13 @@ std::string text_hash(std::string_view text);
 class Run {
  public:
   /// A new folder. Throws UsageError when it holds a run already.
-  static Run create(const std::string& folder, const RunConfig& config,
-                    const CharTokenizer& tokenizer);
+  static Run create(const std::string& folder, const RunConfig& config, const Tokenizer& tokenizer);
   /// An existing one. Throws DataError when a file is missing or is not what it should be.
   static Run open(const std::string& folder);
 
   [[nodiscard]] const std::string& folder() const { return folder_; }
   [[nodiscard]] const RunConfig& config() const { return config_; }
-  [[nodiscard]] const CharTokenizer& tokenizer() const { return tokenizer_; }
+  [[nodiscard]] const Tokenizer& tokenizer() const { return tokenizer_; }
   [[nodiscard]] std::string last() const { return folder_ + "/last.safetensors"; }
   [[nodiscard]] std::string model() const { return folder_ + "/model.safetensors"; }
 
@@ -50,12 +50,12 @@ class Run {
   void forget_after(Index step) const;
 
  private:
-  Run(std::string folder, const RunConfig& config, CharTokenizer tokenizer);
+  Run(std::string folder, const RunConfig& config, Tokenizer tokenizer);
   [[nodiscard]] std::string config_text() const;
 
   std::string folder_;
   RunConfig config_;
-  CharTokenizer tokenizer_;
+  Tokenizer tokenizer_;
 };
 
 /// Saves a run at a step's end: first the best weights if these are the best (or the only ones),

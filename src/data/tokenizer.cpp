@@ -1,0 +1,183 @@
+#include "headwise/data/tokenizer.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "headwise/core/error.hpp"
+
+namespace headwise {
+namespace {
+
+/// One character of UTF-8 (RFC 3629): its code point and how many bytes it takes.
+struct Character {
+  char32_t code = 0;
+  std::size_t bytes = 1;
+};
+
+/// Nothing when the bytes at `at` are not UTF-8: truncated, overlong, a surrogate or above
+/// U+10FFFF; or when there are none.
+std::optional<Character> character_at(std::string_view text, std::size_t at) {
+  if (at >= text.size()) return std::nullopt;
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(at);
+  if (lead < 0x80) return Character{lead, 1};
+  const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || at + bytes > text.size()) return std::nullopt;
+  char32_t code = lead & (0xFFU >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(at + i) & 0xC0) != 0x80) return std::nullopt;
+    code = code << 6 | (byte(at + i) & 0x3F);
+  }
+  const bool overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
+  if (overlong || (code >= 0xD800 && code <= 0xDFFF) || code > 0x10FFFF) return std::nullopt;
+  return Character{code, bytes};
+}
+
+bool is_in(char32_t c, char32_t first, char32_t last) { return c >= first && c <= last; }
+
+/// What a character may form a piece with: its like, but for what stands alone.
+enum class Class { letter, digit, blank, alone };
+
+Class class_of(char32_t c) {
+  if (is_in(c, 'a', 'z') || is_in(c, 'A', 'Z')) return Class::letter;
+  if (is_in(c, '0', '9')) return Class::digit;
+  if (c == ' ' || c == '\t') return Class::blank;
+  if (c < 0x80 || c == 0x85) return Class::alone;  // U+0085, U+2028 and U+2029 end lines
+  if (c == 0xA0 || c == 0x1680 || is_in(c, 0x2000, 0x200A) || c == 0x202F || c == 0x205F ||
+      c == 0x3000)
+    return Class::blank;
+  if (is_in(c, 0x2000, 0x206F) || is_in(c, 0x3000, 0x303F)) return Class::alone;
+  return Class::letter;
+}
+
+/// How many bytes the piece at `at` takes; 0 when there is none, since no UTF-8 begins there.
+std::size_t piece_at(TokenizerKind kind, std::string_view text, std::size_t at) {
+  if (kind == TokenizerKind::byte) return at < text.size() ? 1 : 0;
+  auto c = character_at(text, at);
+  if (!c.has_value()) return 0;
+  const Class like = class_of(c->code);
+  if (kind == TokenizerKind::character || like == Class::alone) return c->bytes;
+  std::size_t end = at;
+  do {
+    end += c->bytes;
+    c = character_at(text, end);
+  } while (c.has_value() && class_of(c->code) == like);
+  return end - at;
+}
+
+/// Calls f(its bytes) for every piece.
+template <class F>
+void for_each_piece(TokenizerKind kind, std::string_view text, F f) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t bytes = piece_at(kind, text, at);
+    require<DataError>(bytes > 0, "text: byte {} (0x{:02X}) is not UTF-8", at,
+                       static_cast<unsigned char>(text[at]));
+    f(text.substr(at, bytes));
+    at += bytes;
+  }
+}
+
+/// How many characters a text has that is UTF-8: the bytes that are not 10xxxxxx.
+Index characters_in(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
+}
+
+std::vector<std::string> byte_values() {
+  std::vector<std::string> all;
+  for (int i = 0; i < 256; ++i) all.emplace_back(1, static_cast<char>(i));
+  return all;
+}
+
+}  // namespace
+
+void check_min_count(Index min_count) {
+  require<UsageError>(min_count >= 1, "--min-count: {} is not 1 or more", min_count);
+}
+
+Tokenizer Tokenizer::learn(TokenizerKind kind, std::string_view text, Index min_count) {
+  check_min_count(min_count);
+  require<DataError>(!text.empty(), "tokenizer: the text is empty");
+  if (kind == TokenizerKind::byte) return from_tokens(kind, {});
+
+  std::unordered_map<std::string_view, Index> counts;
+  for_each_piece(kind, text, [&](std::string_view piece) { ++counts[piece]; });
+  std::set<std::string_view> characters;  // the order of bytes is that of code points
+  std::vector<std::pair<Index, std::string_view>> words;
+  for (const auto& [piece, count] : counts) {
+    for_each_piece(TokenizerKind::character, piece,
+                   [&](std::string_view c) { characters.insert(c); });
+    if (count >= min_count && characters_in(piece) > 1) words.emplace_back(-count, piece);
+  }
+  std::sort(words.begin(), words.end());
+
+  std::vector<std::string> tokens(characters.begin(), characters.end());
+  for (const auto& [count, word] : words) tokens.emplace_back(word);
+  return from_tokens(kind, tokens);
+}
+
+Tokenizer Tokenizer::from_tokens(TokenizerKind kind, const std::vector<std::string>& tokens) {
+  const bool bytes = kind == TokenizerKind::byte;
+  require<DataError>(!bytes || tokens.empty(),
+                     "tokenizer: byte has no list of tokens, there are {}", tokens.size());
+  require<DataError>(bytes || !tokens.empty(), "tokenizer: no tokens");
+  Tokenizer t(kind);
+  t.tokens_ = bytes ? byte_values() : tokens;
+  t.ids_.reserve(t.tokens_.size());
+  for (std::size_t i = 0; i < t.tokens_.size(); ++i) {
+    const std::string& token = t.tokens_[i];
+    require<DataError>(!token.empty() && piece_at(kind, token, 0) == token.size(),
+                       "tokenizer: token {} ('{}') is not one character{}", i, token,
+                       kind == TokenizerKind::word ? " or word" : "");
+    require<DataError>(t.ids_.emplace(token, static_cast<Id>(i)).second,
+                       "tokenizer: token {} ('{}') stands there twice", i, token);
+  }
+  return t;
+}
+
+std::vector<Id> Tokenizer::encode(std::string_view text) const {
+  std::vector<Id> ids;
+  ids.reserve(text.size());
+  const auto add = [&](std::string_view piece) {
+    const auto found = ids_.find(piece);
+    if (found != ids_.end()) ids.push_back(found->second);
+    return found != ids_.end();
+  };
+  const auto known_characters = [&] {
+    return std::count_if(tokens_.begin(), tokens_.end(),
+                         [](const std::string& t) { return characters_in(t) == 1; });
+  };
+  for_each_piece(kind_, text, [&](std::string_view piece) {
+    if (add(piece)) return;
+    for_each_piece(TokenizerKind::character, piece, [&](std::string_view c) {
+      if (add(c)) return;
+      throw DataError(fmt::format(
+          "text: character '{}' (U+{:04X}) at index {} is not one of the {} characters of the "
+          "training text",
+          c, static_cast<std::uint32_t>(character_at(c, 0)->code),
+          characters_in({text.data(), c.data()}), known_characters()));
+    });
+  });
+  return ids;
+}
+
+const std::string& Tokenizer::token(std::span<const Id> ids, std::size_t i) const {
+  require(ids[i] >= 0 && ids[i] < vocab(), "decode: id {} at position {} is not in [0, {}]", ids[i],
+          i, vocab() - 1);
+  return tokens_[static_cast<std::size_t>(ids[i])];
+}
+
+std::string Tokenizer::decode(const std::vector<Id>& ids) const {
+  std::string text;
+  text.reserve(static_cast<std::size_t>(bytes(ids)));
+  for (std::size_t i = 0; i < ids.size(); ++i) text += token(ids, i);
+  return text;
+}
+
+Index Tokenizer::bytes(std::span<const Id> ids) const {
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) n += token(ids, i).size();
+  return static_cast<Index>(n);
+}
+
+}  // namespace headwise

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "headwise/core/file.hpp"
+#include "headwise/core/hash.hpp"
 #include "headwise/core/parse.hpp"
 
 namespace headwise {
@@ -100,11 +101,7 @@ RunConfig read_config(const std::string& path) {
 
 }  // namespace
 
-std::string text_hash(std::string_view text) {
-  std::uint64_t hash = 0xCBF29CE484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
-  return fmt::format("{:016x}", hash);
-}
+std::string text_hash(std::string_view text) { return fmt::format("{:016x}", fnv1a(text)); }
 
 Run::Run(std::string folder, const RunConfig& config, Tokenizer tokenizer)
     : folder_(std::move(folder)), config_(config), tokenizer_(std::move(tokenizer)) {}

@@ -10,6 +10,7 @@
 #include "headwise/core/random.hpp"
 #include "headwise/core/safetensors.hpp"
 #include "headwise/core/tensor.hpp"
+#include "headwise/data/task.hpp"
 #include "headwise/data/text.hpp"
 #include "headwise/data/tokenizer.hpp"
 #include "headwise/models/decoder.hpp"

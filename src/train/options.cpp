@@ -1,5 +1,6 @@
 #include "headwise/train/options.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -31,11 +32,17 @@ void TrainOptions::validate() const {
 }
 
 double learning_rate(const TrainOptions& o, Index step) {
-  const auto s = static_cast<double>(step), warmup = static_cast<double>(o.warmup);
-  if (step < o.warmup) return o.lr * (s + 1) / (warmup + 1);
+  const auto number = [](Index n) { return static_cast<double>(n); };
+  if (step < o.warmup) return o.lr * (number(step) + 1) / (number(o.warmup) + 1);
+  if (o.schedule == Schedule::constant) return o.lr;
   if (step >= o.steps) return o.min_lr;
-  const double way = (s - warmup) / (static_cast<double>(o.steps) - warmup);
-  return o.min_lr + 0.5 * (1 + std::cos(std::numbers::pi * way)) * (o.lr - o.min_lr);
+  const Index top = o.schedule == Schedule::wsd ? std::max(o.warmup, o.steps - o.steps / 10)
+                                                : o.warmup;  // the last step at lr
+  if (step <= top) return o.lr;
+  const double way = number(step - top) / number(o.steps - top);
+  const double left =
+      o.schedule == Schedule::cosine ? 0.5 * (1 + std::cos(std::numbers::pi * way)) : 1 - way;
+  return o.min_lr + left * (o.lr - o.min_lr);
 }
 
 }  // namespace headwise

@@ -24,10 +24,15 @@ json to_json(const T& x) {
     return x;
 }
 
+/// What the first runs did not write: where it is absent, the default is what they did. Everything
+/// else must be there.
+bool added_later(std::string_view key) { return key == "blas" || key == "schedule"; }
+
 /// Reads j[key], which must be just what x is: no fraction for a whole number, no number for a
 /// bool.
 template <class T>
 void read(const json& j, const char* key, T& x) {
+  if (added_later(key) && !j.contains(key)) return;
   const json& value = j.at(key);
   const auto expect = [&](bool ok, const char* what) {
     require<DataError>(ok, "'{}': expected {}, got {}", key, what,
@@ -92,7 +97,7 @@ RunConfig read_config(const std::string& path) {
     read(j, "seed", c.seed);
     read(j, "data", c.data);
     read(j, "data_hash", c.data_hash);
-    if (j.contains("blas")) read(j, "blas", c.blas);  // the first runs did not know
+    read(j, "blas", c.blas);
     c.model.validate();
     c.train.validate();
   });

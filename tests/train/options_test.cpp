@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "headwise/core/parse.hpp"
 #include "headwise/train/trainer.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
@@ -14,6 +15,14 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
+
+constexpr Schedule kSchedules[] = {Schedule::cosine, Schedule::linear, Schedule::constant,
+                                   Schedule::wsd};
+
+/// 100 steps up and 1000 down.
+TrainOptions scheduled(Schedule schedule) {
+  return {.steps = 1100, .lr = 1e-3, .min_lr = 1e-4, .warmup = 100, .schedule = schedule};
+}
 
 std::string refusal(auto change) {
   TrainOptions options;
@@ -86,14 +95,64 @@ TEST_CASE("the learning rate falls along a cosine to its end", "[train][schedule
   CHECK(learning_rate(o, 5000) == 1e-4);
 }
 
+TEST_CASE("the learning rate falls along a straight line to its end", "[train][schedule]") {
+  const TrainOptions o = scheduled(Schedule::linear);
+  CHECK(learning_rate(o, 100) == 1e-3);
+  CHECK(learning_rate(o, 350) == Approx(7.75e-4).epsilon(1e-12));  // a quarter of the way
+  CHECK(learning_rate(o, 600) == Approx(5.5e-4).epsilon(1e-12));
+  CHECK(learning_rate(o, 1099) == Approx(1e-4 + 9e-4 / 1000).epsilon(1e-12));
+}
+
+TEST_CASE("a constant learning rate stays where the warm-up ends", "[train][schedule]") {
+  const TrainOptions o = scheduled(Schedule::constant);
+  for (const Index step : {100, 101, 600, 1099, 1100, 5000}) CHECK(learning_rate(o, step) == 1e-3);
+}
+
+TEST_CASE("warm-up, stable, decay falls in the last tenth alone", "[train][schedule]") {
+  const TrainOptions o = scheduled(Schedule::wsd);
+  for (Index step = 100; step <= 990; ++step) CHECK(learning_rate(o, step) == 1e-3);
+  CHECK(learning_rate(o, 991) == Approx(1e-3 - 9e-4 / 110).epsilon(1e-12));
+  CHECK(learning_rate(o, 1045) == Approx(5.5e-4).epsilon(1e-12));  // half way down
+  CHECK(learning_rate(o, 1099) == Approx(1e-4 + 9e-4 / 110).epsilon(1e-12));
+  const TrainOptions late{
+      .steps = 100, .lr = 1, .min_lr = 0, .warmup = 96, .schedule = Schedule::wsd};
+  CHECK(learning_rate(late, 95) == 96. / 97);  // a warm-up into the last tenth goes on
+  CHECK(learning_rate(late, 96) == 1);
+  CHECK(learning_rate(late, 98) == 0.5);
+  const TrainOptions few{.steps = 9, .lr = 1, .min_lr = 0, .warmup = 2, .schedule = Schedule::wsd};
+  CHECK(learning_rate(few, 8) == 1);  // a tenth of nine steps is none
+  CHECK(learning_rate(few, 9) == 0);
+}
+
+TEST_CASE("every schedule warms up alike and never rises again", "[train][schedule]") {
+  for (const Schedule schedule : kSchedules) {
+    CAPTURE(name_of(schedule));
+    const TrainOptions o = scheduled(schedule);
+    for (Index step = 0; step < 100; ++step)
+      CHECK(learning_rate(o, step) == 1e-3 * static_cast<double>(step + 1) / 101);
+    for (Index step = 101; step <= 1200; ++step)
+      CHECK(learning_rate(o, step) <= learning_rate(o, step - 1));
+    const double end = schedule == Schedule::constant ? 1e-3 : 1e-4;
+    CHECK(learning_rate(o, 1099) >= end);
+    CHECK(learning_rate(o, 1100) == end);
+    CHECK(learning_rate(o, 5000) == end);
+  }
+}
+
 TEST_CASE("a schedule without a warm-up or with nothing else is no trap", "[train][schedule]") {
-  const TrainOptions none{.steps = 10, .lr = 1e-3, .min_lr = 1e-4, .warmup = 0};
-  CHECK(learning_rate(none, 0) == 1e-3);
-  for (const Index warmup : {10, 20}) {
-    const TrainOptions all{.steps = 10, .lr = 1e-3, .min_lr = 1e-4, .warmup = warmup};
-    for (Index step = 0; step < 10; ++step) {
-      CHECK(learning_rate(all, step) > 0);
-      CHECK(learning_rate(all, step) < 1e-3);
+  for (const Schedule schedule : kSchedules) {
+    CAPTURE(name_of(schedule));
+    TrainOptions o{.steps = 10, .lr = 1e-3, .min_lr = 1e-4, .warmup = 0, .schedule = schedule};
+    CHECK(learning_rate(o, 0) == 1e-3);
+    for (const Index warmup : {10, 20}) {
+      o.warmup = warmup;
+      for (Index step = 0; step < 10; ++step) {
+        CHECK(learning_rate(o, step) > 0);
+        CHECK(learning_rate(o, step) < 1e-3);
+      }
     }
+    o.steps = 1;
+    o.warmup = 0;
+    CHECK(learning_rate(o, 0) == 1e-3);
   }
 }

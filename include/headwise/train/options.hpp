@@ -1,15 +1,25 @@
 // How a model is trained, and the learning rate that follows.
 #pragma once
 
+#include <array>
+#include <string_view>
+
 #include "headwise/core/shape.hpp"
 
 namespace headwise {
+
+/// How the learning rate goes down after the warm-up; see learning_rate().
+enum class Schedule { cosine, linear, constant, wsd };
+constexpr std::array<std::string_view, 4> names_of(Schedule) {
+  return {"cosine", "linear", "constant", "wsd"};
+}
 
 /// How a model is trained. visit() serves the command line, its help and the saved configuration.
 struct TrainOptions {
   Index batch = 12, accumulate = 1, steps = 2000;
   double lr = 1e-3, min_lr = 1e-4;
   Index warmup = 100;
+  Schedule schedule = Schedule::cosine;
   double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.99, clip = 1;
   Index eval_every = 250, eval_batches = 20;
 
@@ -18,8 +28,10 @@ struct TrainOptions {
     v("accumulate", accumulate, "batches whose gradients are added up for one step");
     v("steps", steps, "optimiser steps");
     v("lr", lr, "highest learning rate");
-    v("min-lr", min_lr, "learning rate at the end of the cosine");
+    v("min-lr", min_lr, "learning rate at the end of the schedule");
     v("warmup", warmup, "steps in which the learning rate rises");
+    v("schedule", schedule,
+      "cosine, linear, constant or wsd (constant, then linear over the last tenth)");
     v("weight-decay", weight_decay, "AdamW's decay of matrices");
     v("beta1", beta1, "AdamW's decay of the gradient's mean");
     v("beta2", beta2, "AdamW's decay of the gradient's square");
@@ -31,8 +43,13 @@ struct TrainOptions {
   void validate() const;
 };
 
-/// Learning rate of a step (0-based): lr (s+1)/(warmup+1) while it warms up, then half a cosine
-/// from lr down to min_lr at `steps` (Loshchilov and Hutter 2017, arXiv:1608.03983, eq. 5).
+/// Learning rate of a step (0-based): lr (s+1)/(warmup+1) while it warms up; then, down to min_lr
+/// at `steps`,
+///   cosine: half a cosine (Loshchilov and Hutter 2017, arXiv:1608.03983, eq. 5),
+///   linear: a straight line,
+///   wsd: lr, and a straight line in the last tenth of the steps (warm-up, stable, decay: Hu et al.
+///     2024, arXiv:2404.06395, sec. 4.2, which finds a tenth to be enough);
+/// constant stays at lr.
 double learning_rate(const TrainOptions& o, Index step);
 
 }  // namespace headwise

@@ -1,0 +1,59 @@
+// An op of one's own, outside the library: softplus, log(1 + e^x), with its derivative; proved, and
+// a wrong derivative found. Build and run:
+//   cmake --build build --target 04_own_op && build/examples/04_own_op
+#include <cmath>
+
+#include "headwise/headwise.hpp"
+
+using namespace headwise;
+
+/// f of each element.
+template <Real T, class F>
+Tensor<T> map(const Tensor<T>& x, F f) {
+  Tensor<T> y = Tensor<T>::uninitialized(x.shape());
+  std::transform(x.values().begin(), x.values().end(), y.data(), f);
+  return y;
+}
+
+/// log(1 + e^x), element by element. What the lambda captures is kept for the backward.
+template <Real T>
+Var<T> softplus(const Var<T>& x) {
+  // Large x would overflow e^x: max(x, 0) + log(1 + e^-|x|) is the same and cannot.
+  const auto value = [](T v) { return std::max(v, T(0)) + std::log1p(std::exp(-std::fabs(v))); };
+  const auto slope = [](T v) { return 1 / (1 + std::exp(-v)); };
+  return record("softplus", map(x.value(), value), {x},
+                [slope = map(x.value(), slope)](const Tensor<T>& dy, Grads<T>& d) {
+                  Tensor<T>& dx = *d[0];  // of one input, which somebody wants: else no backward
+                  T* const to = dx.data();
+                  for (Index i = 0; i < dx.size(); ++i) to[i] += dy.data()[i] * slope.data()[i];
+                });
+}
+
+/// The same with a mistake: the derivative is taken at y, not at x.
+Var<double> mistaken(const Var<double>& x) {
+  const Tensor<double> y = softplus(Var<double>(x.value())).value();
+  return record("mistaken", y, {x}, [y](const Tensor<double>& dy, Grads<double>& d) {
+    Tensor<double> dx = map(y, [](double v) { return 1 / (1 + std::exp(-v)); });
+    double* const to = dx.data();
+    for (Index i = 0; i < dx.size(); ++i) to[i] *= dy.data()[i];
+    d.add(0, std::move(dx));
+  });
+}
+
+bool proved(const char* name, const Function<double>& f, std::vector<Tensor<double>> inputs) {
+  const GradReport r = gradcheck(f, std::move(inputs));
+  fmt::print("{:9} {}: {} elements, worst error {:.1e}, {}: analytic {:.9f}, numeric {:.9f}\n",
+             name, to_string(r.verdict), r.elements, r.worst, r.where, r.analytic, r.numeric);
+  return r.verdict == Verdict::pass;
+}
+
+int main() {
+  Rng rng(1);
+  const auto x = normal_tensor<double>({4, 3}, 2, rng), w = normal_tensor<double>({2, 3}, 1, rng);
+  const bool good = proved("softplus", [](const auto& in) { return softplus(in[0]); }, {x});
+  // Among the library's ops it is one like them: a layer, with the gradients of x and w.
+  const bool layer =
+      proved("layer", [](const auto& in) { return linear(softplus(in[0]), in[1]); }, {x, w});
+  const bool caught = !proved("mistaken", [](const auto& in) { return mistaken(in[0]); }, {x});
+  return good && layer && caught ? 0 : 1;
+}

@@ -220,8 +220,8 @@ TEST_CASE("four are the draws of a block whatever the position", "[core]") {
 
 TEST_CASE("reserve sets draws aside from a multiple of four on", "[core]") {
   const std::vector<std::uint32_t> words = draws(Rng(9, 2), 40);
-  for (const std::uint64_t before : {0, 1, 3, 4, 5, 8})
-    for (const std::uint64_t n : {0, 1, 4, 6}) {
+  for (const std::uint64_t before : {0U, 1U, 3U, 4U, 5U, 8U})
+    for (const std::uint64_t n : {0U, 1U, 4U, 6U}) {
       CAPTURE(before, n);
       Rng rng(9, 2);
       for (std::uint64_t i = 0; i < before; ++i) rng.bits();

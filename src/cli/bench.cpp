@@ -35,7 +35,9 @@ struct BenchCommand {
   bool profile = false, json_lines = false;
 
   void visit(auto&& v) {
-    v("config", config, "toy nano char long gpt2; attention: mha512 mha1024 mha512x1 mhalong");
+    v("config", config,
+      "toy nano char long gpt2 transformer-base bert-base bert-large induction; attention: mha512 "
+      "mha1024 mha512x1 mhalong");
     v("context", context, "train, sample: another context than the configuration's; 0: its own");
     v("batch", batch, "train: another batch than the configuration's; 0: its own");
     v("seconds", seconds, "time to measure for");
@@ -136,18 +138,9 @@ void profile_of(const BenchCommand& c, FunctionRef<void(Profile&)> step) {
   print(profile, steps, took.count());
 }
 
-const Preset& preset_named(const std::string& name) {
-  std::vector<std::string_view> known;
-  for (const Preset& p : presets()) {
-    if (p.name == name) return p;
-    known.push_back(p.name);
-  }
-  throw UsageError(fmt::format("--config: '{}' is none of {}", name, fmt::join(known, ", ")));
-}
-
 /// The preset as speed is measured: gpt2 at 64 tokens.
 Preset measured(const BenchCommand& c) {
-  Preset p = preset_named(c.config.empty() ? "toy" : c.config);
+  Preset p = preset("--config", c.config.empty() ? "toy" : c.config);
   if (p.name == "gpt2") p.model.context = 64;
   if (c.context != 0) p.model.context = c.context;
   if (c.batch != 0) p.batch = c.batch;
@@ -243,7 +236,7 @@ int bench_sample(const BenchCommand& c, std::uint64_t seed) {
   Result r{.mode = Mode::sample, .config = std::string(preset.name)};
   r.parameters = parameter_count(const_cast<Decoder<float>&>(model));
   r.tokens = preset.model.context;
-  r.time = measure(c.seconds, [&] { sample(model, {0}, r.tokens, 1, rng); });
+  r.time = measure(c.seconds, [&] { sample(model, {0}, r.tokens, {}, rng); });
   r.peak_mb = peak_rss_mb();
   print(c, r, gemm_rate(0.5));
   return kDone;

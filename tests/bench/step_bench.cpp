@@ -1,7 +1,6 @@
 // How long is a whole training step of the small presets, on one thread and on two?
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
 #include <string_view>
 
 #include "headwise/core/parallel.hpp"
@@ -20,7 +19,7 @@ Split random_text(Index vocab) {
 }
 
 void training_step(benchmark::State& state, std::string_view name) {
-  const Preset& preset = *std::ranges::find(presets(), name, &Preset::name);
+  const Preset& preset = headwise::preset("bench", name);
   set_threads(static_cast<int>(state.range(0)));
   Rng rng(1);
   Decoder<float> model(preset.model, rng);

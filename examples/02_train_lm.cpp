@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   }
 
   const std::vector<Id> prompt = tokenizer.encode("The boats");
-  const std::vector<Id> more = sample(model, prompt, 120, 0.8, rng);
+  const std::vector<Id> more = sample(model, prompt, 120, {.temperature = 0.8}, rng);
   fmt::print("\n{}{}\n", tokenizer.decode(prompt), tokenizer.decode(more));
   return trainer.val_loss() < at_first ? 0 : 1;
 }

@@ -15,17 +15,16 @@ struct SampleCommand {
   std::string run;
   std::string prompt;
   Index tokens = 256;
-  double temperature = 1;
+  Drawing drawing;
   Index samples = 1;
   bool json_lines = false;
 
   void visit(auto&& v) {
     v("prompt", prompt, "text to continue; default: the start of a line");
     v("tokens", tokens, "tokens to add");
-    v("temperature", temperature, "below 1: more likely tokens; 0: always the likeliest");
+    drawing.visit(v);
     v("samples", samples, "how many samples; sample i does not depend on how many");
-    v("json", json_lines,
-      "JSON lines on stdout, nothing else; bytes that are not UTF-8 become U+FFFD");
+    v("json", json_lines, "JSON lines on stdout, nothing else");
   }
 };
 
@@ -35,9 +34,9 @@ constexpr std::uint64_t kSamples = 3;
 int sample_run(const SampleCommand& c, std::uint64_t seed) {
   require<UsageError>(c.tokens >= 1, "--tokens: {} is not 1 or more", c.tokens);
   require<UsageError>(c.samples >= 1, "--samples: {} is not 1 or more", c.samples);
-  check_temperature(c.temperature);
+  c.drawing.validate();
   const Run run = Run::open(c.run);
-  const Tokenizer& tokenizer = run.tokenizer();
+  const CharTokenizer& tokenizer = run.tokenizer();
   std::vector<Id> prompt = about("--prompt", [&] { return tokenizer.encode(c.prompt); });
   const auto context = run.config().model.context;
   if (static_cast<Index>(prompt.size()) > context)
@@ -53,16 +52,15 @@ int sample_run(const SampleCommand& c, std::uint64_t seed) {
       Rng rng(seed, kSamples << 48 | static_cast<std::uint64_t>(i));
       const auto text = [&](const std::vector<Id>& ids) { return tokenizer.decode(ids); };
       if (c.json_lines) {
-        const auto ids = sample(model, prompt, c.tokens, c.temperature, rng);
-        const nlohmann::json line = {
-            {"event", "sample"}, {"index", i}, {"text", c.prompt + text(ids)}};
-        fmt::print("{}\n",  // JSON is UTF-8; what a model of bytes writes need not be
-                   line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+        const auto ids = sample(model, prompt, c.tokens, c.drawing, rng);
+        fmt::print("{}\n",
+                   nlohmann::json{{"event", "sample"}, {"index", i}, {"text", c.prompt + text(ids)}}
+                       .dump());
         continue;
       }
       if (c.samples > 1) fmt::print("--- sample {}\n", i);
       fmt::print("{}", c.prompt);
-      sample(model, prompt, c.tokens, c.temperature, rng, [&](Id id) {
+      sample(model, prompt, c.tokens, c.drawing, rng, [&](Id id) {
         fmt::print("{}", text({id}));
         std::fflush(stdout);
         return true;

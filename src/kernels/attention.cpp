@@ -43,7 +43,9 @@ template <Real T>
 class Head {
  public:
   Head(const AttentionPlan<T>& plan, Index b, Index h)
-      : plan_(plan), b_(b), h_(h), kv_(h / (plan.heads / plan.kv_heads)) {}
+      : plan_(plan), view_(plan.view(b)), b_(b), h_(h), kv_(h / (plan.heads / plan.kv_heads)) {}
+
+  [[nodiscard]] const std::vector<Block>& blocks() const { return view_.blocks; }
 
   template <class U>
   [[nodiscard]] Mat<U> q(U* x) const {
@@ -90,7 +92,7 @@ class Head {
   void for_each_row(const Block& at, Mat<T> p, F f) const {
     for (Index i = 0; i < at.rows(); ++i) {
       T* row = p.data + i * p.ld;
-      const SeenKeys& seen = plan_.seen[static_cast<std::size_t>(at.begin + i)];
+      const SeenKeys& seen = view_.seen[static_cast<std::size_t>(at.begin + i)];
       const Index n = seen.count(), before = n == 0 ? 0 : seen.first - at.first;
       std::fill(row, row + before, T(0));
       f(row + before, n, at.begin + i);
@@ -126,16 +128,23 @@ class Head {
  private:
   void scores(const Block& at, Mat<const T> q, Mat<const T> k, Mat<T> p) const {
     gemm_tile<T>(plan_.scale, rows_of(q, at), keys_of(k, at).t(), 0, p);
-    for (Index i = 0; i < at.rows(); ++i) {
-      const SeenKeys& seen = plan_.seen[static_cast<std::size_t>(at.begin + i)];
-      if (seen.allow == nullptr) continue;
-      for (Index s = seen.first; s < seen.end; ++s)
-        if (seen.allow[s] == 0)
-          p.data[i * p.ld + s - at.first] = -std::numeric_limits<T>::infinity();
+    for (Index t = at.begin; t < at.end; ++t) {
+      const SeenKeys& seen = view_.seen[static_cast<std::size_t>(t)];
+      if (seen.count() == 0) continue;
+      mask_row(seen, bias(t), p.data + (t - at.begin) * p.ld + seen.first - at.first);
     }
   }
 
+  /// The row (S) of query t.
+  [[nodiscard]] const double* bias(Index t) const {
+    const Bias& bias = plan_.bias;
+    return bias.table == nullptr
+               ? nullptr
+               : bias.table + b_ * bias.each_sequence + h_ * bias.each_head + t * plan_.keys;
+  }
+
   const AttentionPlan<T>& plan_;
+  const View& view_;
   Index b_, h_, kv_;
 };
 
@@ -163,7 +172,8 @@ template <Real T>
 class Scratch {
  public:
   explicit Scratch(const AttentionPlan<T>& plan) {
-    for (const Block& at : plan.blocks) each_ = std::max(each_, at.rows() * at.keys());
+    for (const View& view : plan.views)
+      for (const Block& at : view.blocks) each_ = std::max(each_, at.rows() * at.keys());
     room_ = Tensor<T>::uninitialized({workers(), each_});
     data_ = room_.data();
   }
@@ -202,12 +212,10 @@ class KeyGradient {
   bool first_;
 };
 
-}  // namespace
-
-template <Real T>
-void AttentionPlan<T>::cut() {
+/// Asks the mask about blocks of query rows.
+std::vector<Block> cut(const std::vector<SeenKeys>& seen, Index queries, Index keys) {
   const Index step = block_rows(queries);
-  blocks.clear();
+  std::vector<Block> blocks;
   Index at = 0;
   for (Index begin = 0; begin < queries; begin += step) {
     Block b{.begin = begin, .end = std::min(begin + step, queries), .at = at};
@@ -223,22 +231,56 @@ void AttentionPlan<T>::cut() {
     at += b.rows() * b.keys();
     blocks.push_back(b);
   }
+  return blocks;
+}
+
+Index count_allowed(const SeenKeys& row) {
+  return row.allow == nullptr ? row.count()
+                              : std::count_if(row.allow + row.first, row.allow + row.end,
+                                              [](std::uint8_t may_look) { return may_look != 0; });
+}
+
+}  // namespace
+
+template <Real T>
+void mask_row(const SeenKeys& seen, const double* bias, T* row) {
+  constexpr double kStruck = -std::numeric_limits<double>::infinity();
+  if (bias != nullptr)
+    for (Index s = seen.first; s < seen.end; ++s) {
+      T& score = row[s - seen.first];
+      score = static_cast<T>(bias[s]) + (bias[s] == kStruck ? T(0) : score);  // which may be NaN
+    }
+  if (seen.allow != nullptr)
+    for (Index s = seen.first; s < seen.end; ++s)
+      if (seen.allow[s] == 0) row[s - seen.first] = static_cast<T>(kStruck);
+}
+
+template <Real T>
+void AttentionPlan<T>::show(std::vector<std::vector<SeenKeys>> seen) {
+  views.clear();
+  for (std::vector<SeenKeys>& each : seen) {
+    std::vector<Block> blocks = cut(each, queries, keys);
+    views.push_back({std::move(each), std::move(blocks)});
+  }
 }
 
 template <Real T>
 Index AttentionPlan<T>::kept_size() const {
-  return blocks.empty() ? 0 : blocks.back().at + blocks.back().rows() * blocks.back().keys();
+  Index most = 0;
+  for (const View& view : views)
+    if (!view.blocks.empty()) {
+      const Block& last = view.blocks.back();
+      most = std::max(most, last.at + last.rows() * last.keys());
+    }
+  return most;
 }
 
 template <Real T>
 Index AttentionPlan<T>::pairs() const {
   Index count = 0;
-  for (const SeenKeys& row : seen)
-    count += row.allow == nullptr
-                 ? row.count()
-                 : std::count_if(row.allow + row.first, row.allow + row.end,
-                                 [](std::uint8_t may_look) { return may_look != 0; });
-  return count;
+  for (const View& view : views)
+    for (const SeenKeys& row : view.seen) count += count_allowed(row);
+  return views.size() == 1 ? batch * count : count;
 }
 
 template <Real T>
@@ -247,7 +289,7 @@ void attention(const AttentionPlan<T>& plan, const T* q, const T* k, const T* v,
   const Scratch<T> scratch(plan);
   for_each_head(plan, [&](const Head<T>& head) {
     T* kept = head.part(saved.kept, plan.kept_size());
-    for (const Block& at : plan.blocks) {
+    for (const Block& at : head.blocks()) {
       const Mat<T> room = scratch(at);
       const Mat<T> p =
           kept == nullptr ? room : Mat<T>{kept + at.at, at.rows(), at.keys(), at.keys()};
@@ -262,7 +304,7 @@ template <Real T>
 void attention_pattern(const AttentionPlan<T>& plan, const T* q, const T* k, T* p,
                        RowStats<T>* stats) {
   for_each_head(plan, [&](const Head<T>& head) {
-    for (const Block& at : plan.blocks) {
+    for (const Block& at : head.blocks()) {
       head.pattern(at, head.q(q), head.k(k), head.of_whole(at, p), head.part(stats, plan.queries));
       for (Index t = at.begin; t < at.end; ++t) {
         T* row = head.part(p, plan.queries * plan.keys) + t * plan.keys;
@@ -277,7 +319,7 @@ template <Real T>
 void attention_apply(const AttentionPlan<T>& plan, const T* p, const T* v, T* y) {
   const Scratch<T> scratch(plan);
   for_each_head(plan, [&](const Head<T>& head) {
-    for (const Block& at : plan.blocks)
+    for (const Block& at : head.blocks())
       gemm_tile<T>(1, head.to_apply(at, head.of_whole(at, p), scratch(at)), keys_of(head.v(v), at),
                    0, rows_of(head.y(y), at));
   });
@@ -292,7 +334,7 @@ void attention_backward(const AttentionPlan<T>& plan, const T* q, const T* k, co
     T* kept = head.part(saved.kept, plan.kept_size());
     KeyGradient<T> to_k(head.k(dk), head.first_of_group()), to_v(head.v(dv), head.first_of_group());
     // From the last block, which sees all keys if there is one that does.
-    for (auto block = plan.blocks.rbegin(); block != plan.blocks.rend(); ++block) {
+    for (auto block = head.blocks().rbegin(); block != head.blocks().rend(); ++block) {
       const Block& at = *block;
       const Mat<T> d = scratch_d(at);
       Mat<T> p = scratch_p(at);
@@ -320,7 +362,7 @@ void attention_apply_backward(const AttentionPlan<T>& plan, const T* p, const T*
   const Scratch<T> scratch(plan);
   for_each_group(plan, [&](const Head<T>& head) {
     KeyGradient<T> to_v(head.v(dv), head.first_of_group());
-    for (auto block = plan.blocks.rbegin(); block != plan.blocks.rend(); ++block) {
+    for (auto block = head.blocks().rbegin(); block != head.blocks().rend(); ++block) {
       const Block& at = *block;
       to_v.add(1, at, head.to_apply(at, head.of_whole(at, p), scratch(at)).t(),
                rows_of(head.y(dy), at));
@@ -330,6 +372,7 @@ void attention_apply_backward(const AttentionPlan<T>& plan, const T* p, const T*
 
 #define HEADWISE_INSTANTIATE(T)                                                                   \
   template struct AttentionPlan<T>;                                                               \
+  template void mask_row(const SeenKeys&, const double*, T*);                                     \
   template void attention(const AttentionPlan<T>&, const T*, const T*, const T*, T*,              \
                           const Saved<T>&);                                                       \
   template void attention_pattern(const AttentionPlan<T>&, const T*, const T*, T*, RowStats<T>*); \

@@ -30,6 +30,23 @@ struct Block {
   [[nodiscard]] Index keys() const { return last - first; }
 };
 
+/// The mask of one sequence: what each of its queries sees, and the blocks that follow from it.
+struct View {
+  std::vector<SeenKeys> seen{};
+  std::vector<Block> blocks{};
+};
+
+/// What is added to the scores (T,S) of each head of each sequence; -inf strikes a key.
+struct Bias {
+  const double* table = nullptr;           ///< null: nothing
+  Index each_sequence = 0, each_head = 0;  ///< how far apart theirs are; 0: they share one
+};
+
+/// Puts the mask on a row of scores, from its first seen key on: -inf where a key is struck, by
+/// `allow` or `bias` (S, null: none), else the bias is added.
+template <Real T>
+void mask_row(const SeenKeys& seen, const double* bias, T* row);
+
 /// What does not change from head to head.
 template <Real T>
 struct AttentionPlan {
@@ -37,15 +54,20 @@ struct AttentionPlan {
   Index heads = 1, kv_heads = 1;
   Index d = 0, dv = 0;  ///< width of a head in q and k, and in v
   T scale = 1;
-  std::vector<SeenKeys> seen{};  ///< of each query: the mask
-  double dropout = 0;            ///< of the pattern; needs `random`
+  std::vector<View> views{};  ///< one for all sequences, or one for each: see show()
+  Bias bias{};
+  double dropout = 0;  ///< of the pattern; needs `random`
   std::optional<Rng> random{};
-  std::vector<Block> blocks{};  ///< see cut()
 
-  /// Asks the mask about blocks of query rows. Needs queries, keys and seen.
-  void cut();
-  [[nodiscard]] Index kept_size() const;  ///< elements of a head's kept pattern
-  [[nodiscard]] Index pairs() const;      ///< of query and key that see each other, in one head
+  /// Takes what the queries see, in all sequences or in each, and cuts it into blocks of query
+  /// rows. Needs queries and keys.
+  void show(std::vector<std::vector<SeenKeys>> seen);
+  [[nodiscard]] const View& view(Index b) const {
+    return views[views.size() == 1 ? 0 : static_cast<std::size_t>(b)];
+  }
+  [[nodiscard]] Index kept_size() const;  ///< elements that any head's kept pattern fits in
+  /// How many pairs of query and key see each other, in one head of every sequence.
+  [[nodiscard]] Index pairs() const;
 };
 
 /// The blocks of every head's pattern as attention() leaves them for attention_backward(), or null:

@@ -18,20 +18,21 @@ template <Real T>
 bool reaches_beyond(const kernels::AttentionPlan<T>& plan, const Tensor<T>& pattern) {
   const auto weighs = [](T weight) { return weight != 0; };
   const T* row = pattern.data();
-  for (Index i = 0; i < plan.batch * plan.heads * plan.queries; ++i, row += plan.keys) {
-    const kernels::SeenKeys& seen = plan.seen[static_cast<std::size_t>(i % plan.queries)];
-    if (std::any_of(row, row + seen.first, weighs) ||
-        std::any_of(row + seen.end, row + plan.keys, weighs))
-      return true;
-  }
+  for (Index b = 0; b < plan.batch; ++b)
+    for (Index i = 0; i < plan.heads * plan.queries; ++i, row += plan.keys) {
+      const kernels::SeenKeys& seen = plan.view(b).seen[static_cast<std::size_t>(i % plan.queries)];
+      if (std::any_of(row, row + seen.first, weighs) ||
+          std::any_of(row + seen.end, row + plan.keys, weighs))
+        return true;
+    }
   return false;
 }
 
 /// Backward when the pattern was replaced: it is a constant, and only v gets a gradient.
 template <Real T>
-Backward<T> backward_of_v(const kernels::AttentionPlan<T>& plan, const Mask& mask,
-                          Tensor<T> pattern, const Shape& shape) {
-  return [plan, allowed = mask.allowed, pattern = std::move(pattern), shape](const Tensor<T>& dy,
+Backward<T> backward_of_v(kernels::AttentionPlan<T> plan, const Mask& mask, Tensor<T> pattern,
+                          const Shape& shape) {
+  return [plan = std::move(plan), mask, pattern = std::move(pattern), shape](const Tensor<T>& dy,
                                                                              Grads<T>& d) {
     if (!d.wants(2)) return;
     Tensor<T> dv = Tensor<T>::uninitialized(shape);
@@ -82,21 +83,19 @@ Var<T> attention(const Var<T>& q, const Var<T>& k, const Var<T>& v, const Attend
     require(!pattern.empty() && pattern.shape() == shape,
             "attention: the replaced pattern {} must have shape {}", pattern.shape(), shape);
     if (replaced && reaches_beyond(plan, pattern)) {  // used as it is
-      plan.seen = seen_keys(everything(), plan.queries, plan.keys);
-      plan.cut();
+      plan.show(seen_keys(everything(), {.queries = plan.queries, .keys = plan.keys}));
     }
     kernels::attention_apply(plan, std::as_const(pattern).data(), v.value().data(), y.data());
     if (replaced)
       return record("attention", std::move(y), {q, k, v},
-                    backward_of_v(plan, how.mask, std::move(pattern), v.shape()));
+                    backward_of_v(std::move(plan), how.mask, std::move(pattern), v.shape()));
   }
-  const double flops = product_flops(heads * plan.pairs(), plan.d, 1) +
-                       product_flops(heads * plan.pairs(), plan.dv, 1);
+  const Index pairs = plan.heads * plan.pairs();
+  const double flops = product_flops(pairs, plan.d, 1) + product_flops(pairs, plan.dv, 1);
   return record(
       "attention", std::move(y), {q, k, v},
-      [plan, q = q.value(), k = k.value(), v = v.value(), kept = std::move(kept),
-       stats = std::move(stats),
-       allowed = how.mask.allowed](const Tensor<T>& dy, Grads<T>& d) mutable {
+      [plan = std::move(plan), mask = how.mask, q = q.value(), k = k.value(), v = v.value(),
+       kept = std::move(kept), stats = std::move(stats)](const Tensor<T>& dy, Grads<T>& d) mutable {
         backward(plan, q, k, v, kept, stats, dy, d);
       },
       Flops::of_products(flops));

@@ -1,30 +1,16 @@
 // From the arguments of attention() to what its kernels need to know.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 
 #include "headwise/ops/ops.hpp"
 #include "kernels/attention.hpp"
+#include "ops/mask_view.hpp"
 
 namespace headwise {
 
-/// The mask, as the kernels ask it: of each query.
-inline std::vector<kernels::SeenKeys> seen_keys(const Mask& mask, Index queries, Index keys) {
-  std::vector<kernels::SeenKeys> seen(static_cast<std::size_t>(queries));
-  for (Index t = 0; t < queries; ++t) {
-    kernels::SeenKeys& row = seen[static_cast<std::size_t>(t)];
-    row.end = mask.causal ? std::max<Index>(0, t + 1 + keys - queries) : keys;
-    if (mask.allowed == nullptr) continue;
-    const std::uint8_t* allow = mask.allowed->data() + t * keys;
-    row.first = std::find(allow, allow + row.end, 1) - allow;
-    while (row.end > row.first && allow[row.end - 1] == 0) --row.end;
-    if (std::find(allow + row.first, allow + row.end, 0) != allow + row.end) row.allow = allow;
-  }
-  return seen;
-}
-
-/// Checks the shapes and says what the kernels need to know.
+/// Checks the shapes and says what the kernels need to know. The plan points into the mask's
+/// tables.
 template <Real T>
 kernels::AttentionPlan<T> plan_of(const Var<T>& q, const Var<T>& k, const Var<T>& v,
                                   const Attend<T>& how) {
@@ -42,10 +28,8 @@ kernels::AttentionPlan<T> plan_of(const Var<T>& q, const Var<T>& k, const Var<T>
           sq[2] / heads);
   require(sv[2] > 0 && sv[2] % kv_heads == 0,
           "attention: v {} is not (B,S,C'') with C'' a multiple of {} heads", sv, kv_heads);
-  const Mask& mask = how.mask;
-  require(mask.allowed == nullptr || (mask.queries == sq[1] && mask.keys == sk[1]),
-          "attention: the mask is for {} queries and {} keys, q is {} and k is {}", mask.queries,
-          mask.keys, sq, sk);
+  const MaskedSizes sizes{sq[0], heads, sq[1], sk[1]};
+  check_mask("attention", how.mask, sizes);
   require<UsageError>(how.dropout >= 0 && how.dropout < 1, "attention: dropout {} is not in [0, 1)",
                       how.dropout);
 
@@ -58,8 +42,8 @@ kernels::AttentionPlan<T> plan_of(const Var<T>& q, const Var<T>& k, const Var<T>
                                  .dv = sv[2] / kv_heads,
                                  .scale = how.scale};
   if (plan.scale == 0) plan.scale = static_cast<T>(1 / std::sqrt(static_cast<double>(plan.d)));
-  plan.seen = seen_keys(mask, plan.queries, plan.keys);
-  plan.cut();
+  plan.show(seen_keys(how.mask, sizes));
+  plan.bias = bias_of(how.mask, sizes);
   if (how.dropout > 0 && how.random != nullptr) {
     plan.dropout = how.dropout;
     const Index draws = plan.batch * plan.heads * plan.queries * ((plan.keys + 3) / 4) * 4;

@@ -46,13 +46,14 @@ struct Setting {
         k(random_tensor<T>({2, t, 2 * 3}, 2)),
         v(random_tensor<T>({2, t, 2 * 5}, 3)),
         dy(random_tensor<T>({2, t, 6 * 5}, 4)) {
+    std::vector<kernels::SeenKeys> seen;
     for (Index i = 0; i < t; ++i) {
       for (Index s = 0; s < t; ++s)
         allowed[static_cast<std::size_t>(i * t + s)] = sight.struck(i, s) ? 0 : 1;
       const bool holes = sight.struck != nothing;
-      plan.seen.push_back({sight.first(i), sight.end(i), holes ? allowed.data() + i * t : nullptr});
+      seen.push_back({sight.first(i), sight.end(i), holes ? allowed.data() + i * t : nullptr});
     }
-    plan.cut();
+    plan.show({seen});
     plan.dropout = dropout;
     if (dropout > 0) plan.random = Rng(7);
   }
@@ -98,7 +99,7 @@ struct Cut {
 
 std::vector<Cut> cuts(const AttentionPlan<float>& plan) {
   std::vector<Cut> all;
-  for (const Block& b : plan.blocks) all.push_back({b.begin, b.end, b.first, b.last, b.at});
+  for (const Block& b : plan.view(0).blocks) all.push_back({b.begin, b.end, b.first, b.last, b.at});
   return all;
 }
 
@@ -153,13 +154,13 @@ TEST_CASE("blocks of rows skip the keys that none of them sees", "[kernels][atte
 }
 
 TEST_CASE("rows that see nothing take no part in their block", "[kernels][attention]") {
-  AttentionPlan<float> plan{.queries = 150, .keys = 200};
-  plan.seen.resize(150);
+  AttentionPlan<float> plan{.batch = 1, .queries = 150, .keys = 200};
+  std::vector<kernels::SeenKeys> seen(150);
   CHECK(plan.kept_size() == 0);
-  plan.seen[70] = {.first = 37, .end = 41};
-  plan.seen[80] = {.first = 90, .end = 90};
-  plan.seen[127] = {.first = 33, .end = 35};
-  plan.cut();
+  seen[70] = {.first = 37, .end = 41};
+  seen[80] = {.first = 90, .end = 90};
+  seen[127] = {.first = 33, .end = 35};
+  plan.show({seen});
   CHECK(cuts(plan) ==
         std::vector<Cut>{
             {0, 48, 0, 0, 0}, {48, 96, 32, 41, 0}, {96, 144, 32, 35, 432}, {144, 150, 0, 0, 576}});

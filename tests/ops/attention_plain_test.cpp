@@ -34,12 +34,7 @@ std::vector<Sight> sights() {
            [](Index, Index, Index, Index) { return true; }},
           {"allow", [](Index n, Index m) { return allow(n, m, hole); },
            [](Index t, Index s, Index, Index) { return hole(t, s); }},
-          {"causal with holes",
-           [](Index n, Index m) {
-             Mask mask = allow(n, m, hole);
-             mask.causal = true;
-             return mask;
-           },
+          {"causal with holes", [](Index n, Index m) { return causal() & allow(n, m, hole); },
            [](Index t, Index s, Index n, Index m) { return s <= t + m - n && hole(t, s); }},
           {"window", [](Index n, Index m) { return allow(n, m, near); },
            [](Index t, Index s, Index, Index) { return near(t, s); }},

@@ -74,8 +74,7 @@ TEST_CASE("attention names the shapes that do not fit", "[ops][attention][errors
   CHECK_THROWS_WITH(attention(q, k, of({2, 5, 5}), {.heads = 2}),
                     "attention: v (2,5,5) is not (B,S,C'') with C'' a multiple of 2 heads");
   CHECK_THROWS_WITH(attention(q, k, k, {.mask = allow(3, 4, [](Index, Index) { return true; })}),
-                    "attention: the mask is for 3 queries and 4 keys, q is (2,3,4) and k is "
-                    "(2,5,4)");
+                    "attention: the mask is for 3 queries and 4 keys, not 3 and 5");
 }
 
 TEST_CASE("attention names a head count that does not divide the width",

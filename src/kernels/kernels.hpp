@@ -1,8 +1,9 @@
-// The loops worth tuning, each on one row or one run of n elements, single-threaded: ops decide
-// what runs in parallel. Vector kernels are compiled once per instruction set (Google Highway).
+// The loops worth tuning, each on one row, one run of n elements or a few rows, single-threaded:
+// ops decide what runs in parallel. Vector kernels are compiled once per instruction set (Google
+// Highway).
 #pragma once
 
-#include "headwise/core/shape.hpp"
+#include "headwise/core/mat.hpp"
 
 namespace headwise::kernels {
 
@@ -55,6 +56,13 @@ double log_sum_exp(const T* x, Index n);
 /// dx = scale exp(x - lse), the gradient of lse times scale.
 template <Real T>
 void exp_minus(const T* x, double lse, T scale, T* dx, Index n);
+
+/// Rows of x up to which few_rows() reads a weight as fast as memory gives it.
+constexpr int kFewRows = 8;
+/// y = x w^T for x (R,C), w (O,C) and y (R,O), R at most kFewRows, none of them transposed. The
+/// bits of a result follow from its row of x and its row of w alone, whatever R and O are.
+template <Real T>
+void few_rows(Mat<const T> x, Mat<const T> w, Mat<T> y);
 
 /// One AdamW update (Loshchilov and Hutter 2019, arXiv:1711.05101, alg. 2), all of it in one pass.
 template <Real T>

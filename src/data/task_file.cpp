@@ -1,6 +1,5 @@
 // A task's examples from a file: prompt, tab, answer a line.
 #include <algorithm>
-#include <set>
 #include <unordered_map>
 
 #include "data/task_parts.hpp"
@@ -64,6 +63,23 @@ Pair pair_of(std::string_view line, const std::string& where) {
   return {line.substr(0, tab), line.substr(tab + 1)};
 }
 
+/// Every character of the lines and their ends. `lines` are those that pair_of takes.
+std::vector<std::string> alphabet_of(const std::vector<std::string_view>& lines,
+                                     const std::string& path) {
+  try {
+    return characters_of(fmt::format("{}\n", fmt::join(lines, "\n")));
+  } catch (const DataError&) {  // Now slowly: which line is it?
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      try {
+        characters_of(lines[i]);
+      } catch (const DataError& e) {
+        throw DataError(fmt::format("{}: line {}: {}", path, i + 1, e.what()));
+      }
+    }
+    throw;
+  }
+}
+
 FileTask::FileTask(const std::string& path) : path_(path) {
   const std::string text = read_text(path);
   struct Answer {
@@ -71,17 +87,11 @@ FileTask::FileTask(const std::string& path) : path_(path) {
     std::size_t line;
   };
   std::unordered_map<std::string_view, Answer> answers;  // of the prompts so far
-  std::set<std::string> alphabet{"\t",
-                                 "\n"};  // in the order of bytes, which is that of code points
   std::size_t number = 0;
-  for (const std::string_view line : lines_of(text)) {
+  const std::vector<std::string_view> lines = lines_of(text);
+  for (const std::string_view line : lines) {
     const std::string where = fmt::format("{}: line {}", path, ++number);
     const auto [prompt, answer] = pair_of(line, where);
-    try {
-      for (std::string& c : characters_of(line)) alphabet.insert(std::move(c));
-    } catch (const DataError& e) {  // it says which byte
-      throw DataError(fmt::format("{}: {}", where, e.what()));
-    }
     const auto [known, is_new] = answers.emplace(prompt, Answer{answer, number});
     require<DataError>(known->second.text == answer,
                        "{}: '{}' has the answer '{}', but '{}' in line {}", where, prompt, answer,
@@ -93,7 +103,7 @@ FileTask::FileTask(const std::string& path) : path_(path) {
   }
   require<DataError>(answers.size() >= 2, "{}: different examples: {}, need at least 2", path,
                      answers.size());
-  alphabet_.assign(alphabet.begin(), alphabet.end());
+  alphabet_ = alphabet_of(lines, path);
   if (train_.empty() || valid_.empty()) {
     shared_ = true;
     if (train_.empty()) train_.swap(valid_);

@@ -29,7 +29,7 @@ enum class Accuracy {
 
 /// Sequences to train on and sequences to validate on. A hash of an example's input, the part that
 /// the answer follows from, decides which it is for: about one input in ten validates, and the two
-/// parts never share one, whatever the seed.
+/// parts never share one, whatever the seed (but see shared()).
 class Task {
  public:
   virtual ~Task() = default;

@@ -11,7 +11,7 @@ std::string letters(Index length, Rng& rng) {
 
 }  // namespace
 
-// Two layers can copy strings of any length they were made wide enough for (Jelassi et al. 2024,
+// Two layers can copy strings of a length exponential in their size (Jelassi et al. 2024,
 // arXiv:2402.01032).
 TaskSpec tasks::copy() {
   return {.name = "copy",

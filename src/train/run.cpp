@@ -26,7 +26,9 @@ json to_json(const T& x) {
 
 /// What the first runs did not write: where it is absent, the default is what they did. Everything
 /// else must be there.
-bool added_later(std::string_view key) { return key == "blas" || key == "schedule"; }
+bool added_later(std::string_view key) {
+  return key == "blas" || key == "schedule" || key == "freeze";
+}
 
 /// Reads j[key], which must be just what x is: no fraction for a whole number, no number for a
 /// bool.

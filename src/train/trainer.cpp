@@ -10,6 +10,7 @@
 
 #include "headwise/core/parallel.hpp"
 #include "headwise/core/parse.hpp"
+#include "headwise/nn/freeze.hpp"
 #include "headwise/train/weights.hpp"
 
 namespace headwise {
@@ -76,8 +77,11 @@ Trainer<T>::Trainer(Decoder<T>& model, const TrainOptions& options, const Split&
       adam_(
           {.weight_decay = options.weight_decay, .beta1 = options.beta1, .beta2 = options.beta2}) {
   options.validate();
+  freeze(model_, options.freeze);
   state_.seed = seed;
-  parameters_ = parameter_count(model_);
+  for_each_param(model_, [&](const std::string&, const Param<T>& p) {
+    if (p.trainable) parameters_ += p.value.size();
+  });
 }
 
 template <Real T>

@@ -45,7 +45,8 @@ RunConfig unusual() {
                     .beta2 = 0.9999999999999999,
                     .clip = 1e300,
                     .eval_every = 13,
-                    .eval_batches = 17},
+                    .eval_batches = 17,
+                    .freeze = "pos.*,blocks.0.*"},
           .dtype = Dtype::f64,
           .seed = 0xFFFFFFFFFFFFFFFF,
           .data = "a \"quoted\"\\path\n\u00FC.txt",
@@ -61,7 +62,7 @@ RunConfig small() {
 }
 
 /// What the first runs did not write.
-const std::set<std::string> kAddedLater = {"blas", "schedule"};
+const std::set<std::string> kAddedLater = {"blas", "schedule", "freeze"};
 
 /// Every option as text, by name.
 template <class Options>
@@ -254,6 +255,7 @@ TEST_CASE("a run from before an option was there opens with its default", "[trai
   const RunConfig old = Run::open(folder.path()).config();
   CHECK(old.blas.empty());
   CHECK(old.train.schedule == Schedule::cosine);
+  CHECK(old.train.freeze.empty());
   CHECK(old.train.warmup == unusual().train.warmup);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
 
 #include "headwise/core/shape.hpp"
@@ -22,6 +23,7 @@ struct TrainOptions {
   Schedule schedule = Schedule::cosine;
   double weight_decay = 0.1, beta1 = 0.9, beta2 = 0.99, clip = 1;
   Index eval_every = 250, eval_batches = 20;
+  std::string freeze{};
 
   void visit(auto&& v) {
     v("batch", batch, "sequences in a batch");
@@ -38,6 +40,7 @@ struct TrainOptions {
     v("clip", clip, "largest global gradient norm; 0: no clipping");
     v("eval-every", eval_every, "steps between evaluations");
     v("eval-batches", eval_batches, "batches of an evaluation");
+    v("freeze", freeze, "parameters left as they are: names with * and commas, as blocks.0.*");
   }
   /// Throws UsageError, naming option and value.
   void validate() const;

@@ -36,8 +36,8 @@ struct EvalRecord {
 template <Real T>
 class Trainer {
  public:
-  /// Throws UsageError as options.validate() does. The model is the caller's and is trained in
-  /// place.
+  /// Throws UsageError as options.validate() and freeze() do. The model is the caller's and is
+  /// trained in place.
   Trainer(Decoder<T>& model, const TrainOptions& options, const Split& text, std::uint64_t seed);
 
   /// One update. Throws Error, before anything has changed, when the loss or a gradient is not
@@ -79,7 +79,7 @@ class Trainer {
   const Split& text_;
   AdamW<T> adam_;
   Profile* profile_ = nullptr;
-  Index parameters_ = 0;
+  Index parameters_ = 0;  // trained numbers
   /// Everything but weights and moments that a resumed run needs.
   struct State {
     Index steps = 0;      ///< updates done

@@ -101,7 +101,7 @@ double Tape<T>::lap() {
 }
 
 template <Real T>
-Var<T> Tape<T>::record(std::string_view name, Tensor<T> y, std::initializer_list<Var<T>> inputs,
+Var<T> Tape<T>::record(std::string_view name, Tensor<T> y, const std::vector<Var<T>>& inputs,
                        Backward<T> backward, const Flops& flops) {
   require<Error>(name != "leaf" && name != "param", "record: '{}' is not an op's name", name);
   Tape* tape = nullptr;

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <functional>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -118,7 +117,7 @@ class Tape {
   [[nodiscard]] std::vector<std::string> op_names() const;
 
   /// See record(), which ops call.
-  static Var<T> record(std::string_view name, Tensor<T> y, std::initializer_list<Var<T>> inputs,
+  static Var<T> record(std::string_view name, Tensor<T> y, const std::vector<Var<T>>& inputs,
                        Backward<T> backward, const Flops& flops);
 
  private:
@@ -154,7 +153,7 @@ class Tape {
 /// graph: use a constant instead).
 template <Real T>
 Var<T> record(std::string_view name, Tensor<T> y,
-              std::type_identity_t<std::initializer_list<Var<T>>> inputs,
+              const std::type_identity_t<std::vector<Var<T>>>& inputs,
               std::type_identity_t<Backward<T>> backward, const Flops& flops = {}) {
   return Tape<T>::record(name, std::move(y), inputs, std::move(backward), flops);
 }

@@ -3,6 +3,7 @@
 #include <cblas.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
 
@@ -102,12 +103,10 @@ void Products<T>::add(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c,
   require(!c.transposed || finish == nullptr, "gemm: a transposed result has no finish");
   if (c.transposed) return add(alpha, b.t(), a.t(), beta, c.t());  // c^T = b^T a^T
   if (c.rows == 0 || c.cols == 0) return;
-  const std::pair<const T*, const T*> span(c.data, c.data + (c.rows - 1) * c.ld + c.cols);
-  if (std::any_of(results_.begin(), results_.end(), [&](const auto& other) {
-        return span.first < other.second && other.first < span.second;
-      }))
-    run();
-  results_.push_back(span);
+  const T *const begin = c.data, *const end = c.data + (c.rows - 1) * c.ld + c.cols;
+  const auto next = results_.lower_bound(end);  // those waiting do not overlap each other
+  if (next != results_.begin() && std::prev(next)->second > begin) run();
+  results_.emplace(begin, end);
   for_each_tile(c.rows, c.cols, a.cols, [&](Index i, Index j, Index m, Index n) {
     tiles_.push_back({alpha, beta, a.block(i, 0, m, a.cols), b.block(0, j, b.rows, n),
                       c.block(i, j, m, n), i, j, finish});

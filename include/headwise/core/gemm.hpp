@@ -2,8 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "headwise/core/mat.hpp"
@@ -50,7 +50,7 @@ class Products {
     const Finish<T>* finish;
   };
   std::vector<Tile> tiles_;
-  std::vector<std::pair<const T*, const T*>> results_;  // where the waiting ones write
+  std::map<const T*, const T*> results_;  // where the waiting ones write: begins and ends
 };
 
 /// Floating-point operations of a product of (M,K) and (K,N): a multiply and an add each.

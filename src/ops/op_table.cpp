@@ -1,8 +1,30 @@
 #include "headwise/ops/op_table.hpp"
 
+#include <cmath>
+#include <utility>
+
 namespace headwise {
 
-double any(Rng& rng) { return rng.normal(); }
+void any(Rng& rng, std::span<double> x) {
+  for (double& v : x) v = rng.normal();
+}
+
+void positive(Rng& rng, std::span<double> x) {
+  for (double& v : x) v = 0.5 + std::fabs(rng.normal());
+}
+
+void away_from_zero(Rng& rng, std::span<double> x) {
+  any(rng, x);
+  for (double& v : x) v += std::copysign(0.5, v);
+}
+
+void distinct(Rng& rng, std::span<double> x) {
+  const double middle = static_cast<double>(x.size()) / 2;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = 0.1 * (static_cast<double>(i) - middle);
+    std::swap(x[i], x[static_cast<std::size_t>(rng.below(static_cast<Index>(i) + 1))]);
+  }
+}
 
 std::vector<OpSpec> op_table() {
   return {
@@ -17,8 +39,7 @@ std::vector<Tensor<double>> random_inputs(const OpCase& c, std::uint64_t seed) {
   std::vector<Tensor<double>> inputs;
   for (const Shape& shape : c.shapes) {
     Tensor<double> x = Tensor<double>::uninitialized(shape);
-    double* out = x.data();
-    for (Index i = 0; i < x.size(); ++i) out[i] = c.domain(rng);
+    c.domain(rng, {x.data(), static_cast<std::size_t>(x.size())});
     inputs.push_back(std::move(x));
   }
   return inputs;

@@ -146,7 +146,11 @@ TEST_CASE("every op is recorded under its name in ops.def", "[ops]") {
 
 TEST_CASE("a case's inputs are always the same and follow its domain", "[ops]") {
   const OpCase c = op_case(
-      "", {{2, 3}, {4}}, [](Rng& rng) { return 2 + rng.uniform(); }, [](auto& x) { return x[0]; });
+      "", {{2, 3}, {4}},
+      [](Rng& rng, std::span<double> x) {
+        for (double& v : x) v = 2 + rng.uniform();
+      },
+      [](auto& x) { return x[0]; });
   const std::vector<Tensor<double>> one = random_inputs(c), two = random_inputs(c);
   REQUIRE(one.size() == 2);
   CHECK(one[0].shape() == Shape{2, 3});

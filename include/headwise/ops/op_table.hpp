@@ -1,6 +1,7 @@
 // What proves an op: cases as data. An op that has no spec does not link.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -9,10 +10,17 @@
 
 namespace headwise {
 
-/// Draws one input element from the set on which an op is differentiable.
-using Domain = double (*)(Rng&);
-/// Any number: standard normal.
-double any(Rng& rng);
+/// Fills an input with numbers from the set on which an op is differentiable, none of them close to
+/// its border.
+using Domain = void (*)(Rng&, std::span<double> x);
+/// Any numbers: standard normal.
+void any(Rng& rng, std::span<double> x);
+/// Numbers of 0.5 and more.
+void positive(Rng& rng, std::span<double> x);
+/// Numbers of either sign, of absolute value 0.5 and more.
+void away_from_zero(Rng& rng, std::span<double> x);
+/// Numbers of either sign that differ by 0.1 and more, in any order.
+void distinct(Rng& rng, std::span<double> x);
 
 /// One way to call an op: which inputs it takes and the call, in both precisions.
 struct OpCase {

@@ -42,6 +42,13 @@ template <Real T>
 void layer_norm_backward(const T* x, NormStats<T> stats, const T* gain, const T* dy, T beta, T* dx,
                          T* dgain, Index n);
 
+/// y = x rms gain, rms = 1 / sqrt(mean(x^2) + eps), which is returned; gain may be null.
+template <Real T>
+T rms_norm(const T* x, const T* gain, T eps, T* y, Index n);
+/// dx = rms (g - xhat mean(g xhat)), g = dy gain, xhat = x rms. Unless null, dgain += dy xhat.
+template <Real T>
+void rms_norm_backward(const T* x, T rms, const T* gain, const T* dy, T* dx, T* dgain, Index n);
+
 /// y = gelu(x), slope = dy/dx (null: not wanted).
 /// exact: x Phi(x) (Hendrycks and Gimpel 2016, arXiv:1606.08415, sec. 2); tanh: its approximation
 /// there.

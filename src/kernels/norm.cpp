@@ -107,6 +107,51 @@ void layer_norm_backward(const T* x, NormStats<T> s, const T* gain, const T* dy,
     map(d, n, dx, T(0), gradient, x, dy);
 }
 
+template <class T>
+T rms_norm(const T* x, const T* gain, T eps, T* y, Index n) {
+  const hn::ScalableTag<T> d;
+  auto squares = hn::Zero(d);
+  scan(
+      d, n, T(0), [&](auto v) HWY_ATTR { squares = hn::MulAdd(v, v, squares); }, x);
+  const T rms = T(1) / std::sqrt(sum_of(d, squares) / static_cast<T>(n) + eps);
+  const auto factor = hn::Set(d, rms);
+  if (gain != nullptr)
+    map(
+        d, n, y, T(0), [&](auto v, auto g) HWY_ATTR { return hn::Mul(hn::Mul(v, factor), g); }, x,
+        gain);
+  else
+    map(
+        d, n, y, T(0), [&](auto v) HWY_ATTR { return hn::Mul(v, factor); }, x);
+  return rms;
+}
+
+template <class T>
+void rms_norm_backward(const T* x, T rms, const T* gain, const T* dy, T* dx, T* dgain, Index n) {
+  const hn::ScalableTag<T> d;
+  const auto factor = hn::Set(d, rms);
+  if (dgain != nullptr)
+    map(
+        d, n, dgain, T(0),
+        [&](auto v, auto up, auto sum) HWY_ATTR { return hn::MulAdd(up, hn::Mul(v, factor), sum); },
+        x, dy, dgain);
+  if (gain != nullptr)
+    map(
+        d, n, dx, T(0), [&](auto up, auto g) HWY_ATTR { return hn::Mul(up, g); }, dy, gain);
+  else
+    map(
+        d, n, dx, T(0), [&](auto up) HWY_ATTR { return up; }, dy);
+  auto total = hn::Zero(d);
+  scan(
+      d, n, T(0),
+      [&](auto v, auto g) HWY_ATTR { total = hn::MulAdd(g, hn::Mul(v, factor), total); }, x, dx);
+  const auto mean = hn::Set(d, sum_of(d, total) / static_cast<T>(n));
+  map(
+      d, n, dx, T(0),
+      [&](auto v, auto g)
+          HWY_ATTR { return hn::Mul(factor, hn::Sub(g, hn::Mul(hn::Mul(v, factor), mean))); },
+      x, dx);
+}
+
 NormStats<float> layer_norm_f32(const float* x, const float* gain, const float* bias, float eps,
                                 float* y, Index n) {
   return HWY_NAMESPACE::layer_norm(x, gain, bias, eps, y, n);
@@ -124,6 +169,21 @@ void layer_norm_backward_f64(const double* x, NormStats<double> s, const double*
   HWY_NAMESPACE::layer_norm_backward(x, s, gain, dy, beta, dx, dgain, n);
 }
 
+float rms_norm_f32(const float* x, const float* gain, float eps, float* y, Index n) {
+  return HWY_NAMESPACE::rms_norm(x, gain, eps, y, n);
+}
+double rms_norm_f64(const double* x, const double* gain, double eps, double* y, Index n) {
+  return HWY_NAMESPACE::rms_norm(x, gain, eps, y, n);
+}
+void rms_norm_backward_f32(const float* x, float rms, const float* gain, const float* dy, float* dx,
+                           float* dgain, Index n) {
+  HWY_NAMESPACE::rms_norm_backward(x, rms, gain, dy, dx, dgain, n);
+}
+void rms_norm_backward_f64(const double* x, double rms, const double* gain, const double* dy,
+                           double* dx, double* dgain, Index n) {
+  HWY_NAMESPACE::rms_norm_backward(x, rms, gain, dy, dx, dgain, n);
+}
+
 }  // namespace headwise::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -131,6 +191,8 @@ HWY_AFTER_NAMESPACE();
 namespace headwise::kernels {
 HEADWISE_EXPORT(layer_norm);
 HEADWISE_EXPORT(layer_norm_backward);
+HEADWISE_EXPORT(rms_norm);
+HEADWISE_EXPORT(rms_norm_backward);
 
 template <Real T>
 NormStats<T> layer_norm(const T* x, const T* gain, const T* bias, T eps, T* y, Index n) {
@@ -141,6 +203,14 @@ void layer_norm_backward(const T* x, NormStats<T> stats, const T* gain, const T*
                          T* dgain, Index n) {
   HEADWISE_KERNEL(layer_norm_backward, T)(x, stats, gain, dy, beta, dx, dgain, n);
 }
+template <Real T>
+T rms_norm(const T* x, const T* gain, T eps, T* y, Index n) {
+  return HEADWISE_KERNEL(rms_norm, T)(x, gain, eps, y, n);
+}
+template <Real T>
+void rms_norm_backward(const T* x, T rms, const T* gain, const T* dy, T* dx, T* dgain, Index n) {
+  HEADWISE_KERNEL(rms_norm_backward, T)(x, rms, gain, dy, dx, dgain, n);
+}
 
 template NormStats<float> layer_norm(const float*, const float*, const float*, float, float*,
                                      Index);
@@ -150,5 +220,11 @@ template void layer_norm_backward(const float*, NormStats<float>, const float*, 
                                   float*, float*, Index);
 template void layer_norm_backward(const double*, NormStats<double>, const double*, const double*,
                                   double, double*, double*, Index);
+template float rms_norm(const float*, const float*, float, float*, Index);
+template double rms_norm(const double*, const double*, double, double*, Index);
+template void rms_norm_backward(const float*, float, const float*, const float*, float*, float*,
+                                Index);
+template void rms_norm_backward(const double*, double, const double*, const double*, double*,
+                                double*, Index);
 }  // namespace headwise::kernels
 #endif

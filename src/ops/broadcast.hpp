@@ -12,17 +12,18 @@
 
 namespace headwise {
 
-/// The shape both broadcast to. Throws ShapeError when there is none; `op` begins the message.
-inline Shape broadcast_shape(std::string_view op, const Shape& a, const Shape& b) {
+/// The shape both broadcast to, without the last `inner` axes. Throws ShapeError when there is
+/// none; `op` begins the message.
+inline Shape broadcast_shape(std::string_view op, const Shape& a, const Shape& b, Index inner = 0) {
   std::array<Index, Shape::kMaxRank> sizes{};
   const Index rank = std::max(a.rank(), b.rank());
-  for (Index i = 1; i <= rank; ++i) {
+  for (Index i = inner + 1; i <= rank; ++i) {
     const Index m = i <= a.rank() ? a[-i] : 1, n = i <= b.rank() ? b[-i] : 1;
     require(m == n || m == 1 || n == 1, "{}: {} and {} do not broadcast: {} against {}", op, a, b,
             m, n);
     sizes[static_cast<std::size_t>(rank - i)] = m == 1 ? n : m;
   }
-  return Shape(std::span<const Index>(sizes.data(), static_cast<std::size_t>(rank)));
+  return Shape(std::span<const Index>(sizes.data(), static_cast<std::size_t>(rank - inner)));
 }
 
 /// Whether the last sizes of `whole` are those of `part`.
@@ -31,15 +32,21 @@ inline bool ends_with(const Shape& whole, const Shape& part) {
   return a.size() >= b.size() && std::equal(b.begin(), b.end(), a.end() - part.rank());
 }
 
-/// Walks a tensor of shape `whole` row-major and tells where each element sits in one of shape
-/// `part` that broadcasts to it.
+/// Walks a tensor of shape `whole` row-major, from element `begin` on, and tells where each element
+/// sits in one of shape `part` that broadcasts to it.
 class BroadcastWalk {
  public:
-  BroadcastWalk(const Shape& part, const Shape& whole) : whole_(whole) {
+  BroadcastWalk(const Shape& part, const Shape& whole, Index begin = 0) : whole_(whole) {
     Index stride = 1;
     for (Index i = 1; i <= part.rank(); ++i) {
       if (part[-i] != 1) strides_[static_cast<std::size_t>(whole.rank() - i)] = stride;
       stride *= part[-i];
+    }
+    for (Index axis = whole.rank() - 1; begin > 0; --axis) {
+      const auto a = static_cast<std::size_t>(axis);
+      index_[a] = begin % whole[axis];
+      at_ += strides_[a] * index_[a];
+      begin /= whole[axis];
     }
   }
 
@@ -82,9 +89,11 @@ Tensor<T> broadcast(std::string_view op, const Tensor<T>& a, const Tensor<T>& b,
     });
     return y;
   }
-  BroadcastWalk in_a(a.shape(), shape), in_b(b.shape(), shape);
-  for (Index i = 0; i < y.size(); ++i, in_a.next(), in_b.next())
-    out[i] = f(x[in_a.at()], z[in_b.at()]);
+  parallel_rows(y.size(), 1, [&](Index begin, Index end) {
+    BroadcastWalk in_a(a.shape(), shape, begin), in_b(b.shape(), shape, begin);
+    for (Index i = begin; i < end; ++i, in_a.next(), in_b.next())
+      out[i] = f(x[in_a.at()], z[in_b.at()]);
+  });
   return y;
 }
 

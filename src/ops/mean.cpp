@@ -1,27 +1,35 @@
 #include "headwise/ops/op_table.hpp"
 #include "headwise/ops/ops.hpp"
-#include "kernels/kernels.hpp"
+#include "ops/reduce.hpp"
 
 namespace headwise {
 
 template <Real T>
-Var<T> mean(const Var<T>& x) {
+Var<T> mean(const Var<T>& x, const std::vector<Index>& axes, bool keep) {
   require(!x.absent(), "mean: there is no input");
-  const Index n = x.value().size();
+  const Reduction to("mean", x.shape(), axes, keep);
+  const Index n = to.n();
   require(n > 0, "mean: {} has no elements", x.shape());
-  const double average = kernels::sum(x.value().data(), n) / static_cast<double>(n);
-  return record("mean", Tensor<T>({}, {static_cast<T>(average)}), {x},
-                [shape = x.shape()](const Tensor<T>& dy, Grads<T>& d) {
-                  if (d.wants(0))
-                    d.add(0, Tensor<T>::full(shape, dy.item() / static_cast<T>(shape.size())));
-                });
+  return record("mean", row_sums(to, x.value(), n), {x}, [to, n](const Tensor<T>& dy, Grads<T>& d) {
+    d.add(0, row_sums_backward(to, dy, n));
+  });
 }
 
-template Var<float> mean(const Var<float>&);
-template Var<double> mean(const Var<double>&);
+template Var<float> mean(const Var<float>&, const std::vector<Index>&, bool);
+template Var<double> mean(const Var<double>&, const std::vector<Index>&, bool);
 
 OpSpec specs::mean() {
-  return {"mean", {op_case("matrix", {{3, 5}}, any, [](auto& x) { return headwise::mean(x[0]); })}};
+  return {
+      "mean",
+      {op_case("matrix", {{3, 5}}, any, [](auto& x) { return headwise::mean(x[0]); }),
+       op_case("last axis", {{2, 3, 4}}, any, [](auto& x) { return headwise::mean(x[0], {-1}); }),
+       op_case("outer axes, kept", {{2, 3, 4}}, any,
+               [](auto& x) {
+                 return headwise::mean(x[0], {1, 0}, true);
+               }),
+       op_case("every other axis", {{2, 3, 2, 2}}, any, [](auto& x) {
+         return headwise::mean(x[0], {0, 2});
+       })}};
 }
 
 }  // namespace headwise

@@ -50,7 +50,7 @@ TEST_CASE("impossible settings are refused before any work (case 51)", "[cli][er
       {"train --threads 0x", "headwise: --threads: expected a whole number, got '0x'"},
       {"train --threads -1", "headwise: --threads: -1 is not from 0 to 1024"},
       {"gradcheck foo",
-       "headwise: gradcheck: no op or layer is called 'foo'; known: add, attention"},
+       "headwise: gradcheck: no op or layer is called 'foo'; known: abs, add, attention"},
       {"sample", "run"},
       {"sample /nonexistent --temperature -1",
        "headwise: --temperature: -1 is not a finite number"},

@@ -140,6 +140,54 @@ TEMPLATE_TEST_CASE("a NaN anywhere makes the whole normed row NaN", "[kernels]",
     }
 }
 
+TEMPLATE_TEST_CASE("rms norm and its backward equal the plain formulas", "[kernels]", float,
+                   double) {
+  using T = TestType;
+  Rng rng(5);
+  for_each_row([&](Index n, Index offset) {
+    Guarded<T> x(n, offset), gain(n, (offset * 3 + 1) % 16), dy(n, (offset * 5 + 2) % 16);
+    x.fill(rng, 2, 1);
+    gain.fill(rng, 0.5, 1);
+    dy.fill(rng);
+    const auto count = static_cast<double>(n);
+    double squares = 0;
+    for (Index i = 0; i < n; ++i) squares += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    const double rms = 1 / std::sqrt(squares / count + static_cast<double>(kLayerNormEps<T>));
+    for (const bool gained : {true, false})
+      for (const bool wanted : {true, false}) {
+        CAPTURE(n, offset, gained, wanted);
+        Guarded<T> y(n, (offset * 7 + 3) % 16), dx(n, (offset * 9 + 4) % 16), dgain(n, offset);
+        dgain.fill(rng);
+        std::vector<double> want_y, want_dgain, want_dx, g;
+        double mean = 0, most_g = 0, most_x = 0;
+        for (Index i = 0; i < n; ++i) {
+          const double factor = gained ? static_cast<double>(gain[i]) : 1;
+          const double xhat = static_cast<double>(x[i]) * rms, up = static_cast<double>(dy[i]);
+          want_y.push_back(xhat * factor);
+          want_dgain.push_back(static_cast<double>(dgain[i]) + (wanted ? up * xhat : 0));
+          g.push_back(up * factor);
+          mean += g.back() * xhat / count;
+          most_g = std::max(most_g, std::fabs(g.back()));
+          most_x = std::max(most_x, std::fabs(xhat));
+        }
+        for (Index i = 0; i < n; ++i)
+          want_dx.push_back(
+              rms * (g[static_cast<std::size_t>(i)] - static_cast<double>(x[i]) * rms * mean));
+        const T* w = gained ? gain.data() : nullptr;
+        const T found = kernels::rms_norm<T>(x.data(), w, kLayerNormEps<T>, y.data(), n);
+        kernels::rms_norm_backward<T>(x.data(), found, w, dy.data(), dx.data(),
+                                      wanted ? dgain.data() : nullptr, n);
+        REQUIRE(std::fabs(static_cast<double>(found) / rms - 1) <= kUnits * kEps<T>);
+        REQUIRE(gap(y, want_y) <= kUnits);
+        // The two terms cancel (for one element all but wholly): measured by what they are.
+        REQUIRE(gap(dx, want_dx, rms * most_g * (1 + most_x * most_x)) <= kUnits);
+        REQUIRE(gap(dgain, want_dgain, 1 + most_x * 4) <= kUnits);
+        REQUIRE((x.intact() && gain.intact() && dy.intact() && y.intact()));
+        REQUIRE((dx.intact() && dgain.intact()));
+      }
+  });
+}
+
 TEMPLATE_TEST_CASE("layer norm backward equals the plain formula", "[kernels]", float, double) {
   using T = TestType;
   Rng rng(4);

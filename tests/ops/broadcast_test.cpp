@@ -71,6 +71,8 @@ const std::vector<Binary> kOps = {
      one, [](double, double) { return -1.0; }},
     {"mul", [](const auto& x) { return x[0] * x[1]; }, [](double a, double b) { return a * b; },
      [](double, double b) { return b; }, [](double a, double) { return a; }},
+    {"div", [](const auto& x) { return x[0] / x[1]; }, [](double a, double b) { return a / b; },
+     [](double, double b) { return 1 / b; }, [](double a, double b) { return -a / (b * b); }},
 };
 
 }  // namespace

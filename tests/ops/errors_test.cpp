@@ -43,9 +43,11 @@ TEST_CASE("gelu_linear names every shape when they do not fit", "[ops][errors]")
 
 TEST_CASE("matmul names both shapes when they do not fit", "[ops][errors]") {
   CHECK_THROWS_WITH(matmul(of({2, 3}), of({4, 5})),
-                    "matmul: (2,3) and (4,5) are not matrices (M,K) and (K,N)");
-  CHECK_THROWS_WITH(matmul(of({1, 2, 3}), of({3, 5})),
-                    "matmul: (1,2,3) and (3,5) are not matrices (M,K) and (K,N)");
+                    "matmul: (2,3) and (4,5) do not fit (..., M,K), (..., K,N)");
+  CHECK_THROWS_WITH(matmul(of({3}), of({3, 5})),
+                    "matmul: (3) and (3,5) do not fit (..., M,K), (..., K,N)");
+  CHECK_THROWS_WITH(matmul(of({2, 2, 3}), of({4, 3, 5})),
+                    "matmul: (2,2,3) and (4,3,5) do not broadcast: 2 against 4");
   CHECK_THROWS_AS(matmul(of({2}), of({2})), ShapeError);
 }
 
@@ -120,6 +122,22 @@ TEST_CASE("a variable that is not there is refused, not read", "[ops][errors]") 
   CHECK(throws_in_child<ShapeError>([&] { sum(none); }));
   CHECK(throws_in_child<ShapeError>([&] { mean(none); }));
   CHECK(throws_in_child<ShapeError>([&] { gelu(none); }));
+  CHECK(throws_in_child<ShapeError>([&] { div(x, none); }));
+  CHECK(throws_in_child<ShapeError>([&] { neg(none); }));
+  CHECK(throws_in_child<ShapeError>([&] { exp(none); }));
+  CHECK(throws_in_child<ShapeError>([&] { max(none); }));
+  CHECK(throws_in_child<ShapeError>([&] { matmul(matrix, none); }));
+  CHECK(throws_in_child<ShapeError>([&] { softmax(none); }));
+  CHECK(throws_in_child<ShapeError>([&] { log_softmax(none); }));
+  CHECK(throws_in_child<ShapeError>([&] { rms_norm(none, {}); }));
+  CHECK(throws_in_child<ShapeError>([&] { where(Condition({}, {1}), none, none); }));
+  CHECK(throws_in_child<ShapeError>([&] { permute(none, {}); }));
+  CHECK(throws_in_child<ShapeError>([&] { reshape(none, {0}); }));
+  CHECK(throws_in_child<ShapeError>([&] { slice(none, 0, 0, 0); }));
+  CHECK(throws_in_child<ShapeError>([&] { concat<float>({x, none}, 0); }));
+  CHECK(throws_in_child<ShapeError>([&] { stack<float>({none, none}, 0); }));
+  CHECK(throws_in_child<ShapeError>([&] { split_heads(none, 1); }));
+  CHECK(throws_in_child<ShapeError>([&] { concat_heads(none); }));
   Rng rng(1);
   CHECK(throws_in_child<ShapeError>([&] { dropout(none, 0.5, &rng); }));
 }

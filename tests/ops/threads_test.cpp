@@ -123,6 +123,38 @@ TEMPLATE_TEST_CASE("elementwise ops give the same bits for 1, 2 and 4 threads", 
       {{kSize}});
 }
 
+TEMPLATE_TEST_CASE("batches of products give the same bits for 1, 2 and 4 threads",
+                   "[ops][threads]", float, double) {
+  using T = TestType;
+  const auto product = [](const auto& v) { return matmul(v[0], v[1]); };
+  check_threads<T>(product, {{3, 4, 70, 30}, {3, 4, 30, 90}});
+  check_threads<T>(product, {{4, 170, 30}, {30, 90}});
+  check_threads<T>(product, {{170, 30}, {4, 30, 90}});
+  check_threads<T>(product, {{4, 1, 70, 30}, {3, 30, 90}});
+  check_threads<T>([](const auto& v) { return matmul(v[0], v[0]); }, {{5, 100, 100}});
+}
+
+TEMPLATE_TEST_CASE("primitives give the same bits for 1, 2 and 4 threads", "[ops][threads]", float,
+                   double) {
+  using T = TestType;
+  const Shape shape{3, 150, 131};
+  check_threads<T>([](const auto& v) { return tanh(-v[0]) / exp(v[1]); }, {shape, {150, 1}});
+  check_threads<T>([](const auto& v) { return softmax(v[0]) + log_softmax(v[0]); }, {shape});
+  check_threads<T>([](const auto& v) { return rms_norm(v[0], v[1]); }, {shape, {131}});
+  check_threads<T>([](const auto& v) { return sum(v[0], {1}) + max(v[0], {0, 1}); }, {shape});
+  check_threads<T>([](const auto& v) { return mean(v[0], {0, 2}) * max(v[0], {-1}); }, {shape});
+  check_threads<T>(
+      [](const auto& v) {
+        const auto ends = concat<T>({slice(v[0], 1, 0, 40), slice(v[0], 1, 20, 150)}, 1);
+        return permute(ends, {2, 0, 1});
+      },
+      {shape});
+  std::vector<std::uint8_t> third;
+  for (Index i = 0; i < 150; ++i) third.push_back(i % 3 == 0 ? 1 : 0);
+  const Condition condition({150, 1}, third);
+  check_threads<T>([&](const auto& v) { return where(condition, v[0], v[1]); }, {shape, {131}});
+}
+
 TEST_CASE("products of several tiles equal plain loops", "[ops]") {
   // What the threads agree on is also right: a matrix with itself, where both gradients meet.
   constexpr Index kSize = 150;

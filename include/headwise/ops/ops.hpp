@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string_view>
+#include <vector>
 
 #include "headwise/autograd/tape.hpp"
 #include "headwise/core/ids.hpp"
@@ -33,13 +34,16 @@ Var<T> operator*(const Var<T>& a, const Var<T>& b) {
   return mul(a, b);
 }
 
-/// The sum and the mean of all elements, as a scalar; summed in double.
+/// The sum and the mean over the axes named, or over all when none is; summed in double. Negative
+/// axes count from the end. With `keep` the axes stay in the result's shape, of size 1. Throws
+/// ShapeError for an axis that is not there or named twice, and for a mean of no elements.
 template <Real T>
-Var<T> sum(const Var<T>& x);
+Var<T> sum(const Var<T>& x, const std::vector<Index>& axes = {}, bool keep = false);
 template <Real T>
-Var<T> mean(const Var<T>& x);
+Var<T> mean(const Var<T>& x, const std::vector<Index>& axes = {}, bool keep = false);
 
-/// a b.   a (M,K), b (K,N), result (M,N). Throws ShapeError when they are not matrices that fit.
+/// a b, matrix by matrix.   a (..., M,K), b (..., K,N), result (..., M,N); the leading axes
+/// broadcast as those of add() do. Throws ShapeError when they or K do not fit.
 template <Real T>
 Var<T> matmul(const Var<T>& a, const Var<T>& b);
 
@@ -140,3 +144,5 @@ template <Real T>
 Var<T> linear_cross_entropy(const Var<T>& x, const Var<T>& w, const Ids& labels);
 
 }  // namespace headwise
+
+#include "headwise/ops/primitives.hpp"

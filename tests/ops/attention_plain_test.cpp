@@ -1,4 +1,9 @@
 // Fused attention against plain loops, at every size around the borders of its blocks.
+#include <array>
+#include <functional>
+#include <limits>
+#include <span>
+
 #include "headwise/ops/ops.hpp"
 #include "support/backprop.hpp"
 #include "support/catch.hpp"
@@ -14,12 +19,21 @@ namespace {
 template <Real T>
 constexpr double kClose = std::same_as<T, double> ? 1e-12 : 1e-6;
 
-/// What a mask lets a query see, said a second time in the test's own words.
+/// A mask, said a second time in the test's own words.
 struct Sight {
   std::string name;
-  std::function<Mask(Index t, Index s)> mask;
-  std::function<bool(Index t, Index s, Index queries, Index keys)> sees;
+  std::function<Mask(const PlainSizes& n)> mask;
+  std::function<double(const PlainSizes& n, Index b, Index h, Index t, Index s)> added;
 };
+
+/// One that is the same for all heads of all sequences, and adds nothing.
+Sight plain_sight(std::string name, std::function<Mask(Index t, Index s)> mask,
+                  std::function<bool(Index t, Index s, Index queries, Index keys)> sees) {
+  return {std::move(name), [mask](const PlainSizes& n) { return mask(n.t, n.s); },
+          [sees](const PlainSizes& n, Index, Index, Index t, Index s) {
+            return sees(t, s, n.t, n.s) ? 0 : kUnseen;
+          }};
+}
 
 const auto hole = [](Index t, Index s) { return t % 11 != 2 && (t * 7 + s * 3) % 5 != 0; };
 
@@ -28,18 +42,106 @@ const auto near = [](Index t, Index s) { return s <= t && s > t - 20; };
 const auto same_document = [](Index t, Index s) { return s <= t && s / 45 == t / 45; };
 
 std::vector<Sight> sights() {
-  return {{"causal", [](Index, Index) { return causal(); },
-           [](Index t, Index s, Index n, Index m) { return s <= t + m - n; }},
-          {"everything", [](Index, Index) { return everything(); },
-           [](Index, Index, Index, Index) { return true; }},
-          {"allow", [](Index n, Index m) { return allow(n, m, hole); },
-           [](Index t, Index s, Index, Index) { return hole(t, s); }},
-          {"causal with holes", [](Index n, Index m) { return causal() & allow(n, m, hole); },
-           [](Index t, Index s, Index n, Index m) { return s <= t + m - n && hole(t, s); }},
-          {"window", [](Index n, Index m) { return allow(n, m, near); },
-           [](Index t, Index s, Index, Index) { return near(t, s); }},
-          {"documents", [](Index n, Index m) { return allow(n, m, same_document); },
-           [](Index t, Index s, Index, Index) { return same_document(t, s); }}};
+  return {plain_sight(
+              "causal", [](Index, Index) { return causal(); },
+              [](Index t, Index s, Index n, Index m) { return s <= t + m - n; }),
+          plain_sight(
+              "everything", [](Index, Index) { return everything(); },
+              [](Index, Index, Index, Index) { return true; }),
+          plain_sight(
+              "allow", [](Index n, Index m) { return allow(n, m, hole); },
+              [](Index t, Index s, Index, Index) { return hole(t, s); }),
+          plain_sight(
+              "causal with holes", [](Index n, Index m) { return causal() & allow(n, m, hole); },
+              [](Index t, Index s, Index n, Index m) { return s <= t + m - n && hole(t, s); }),
+          plain_sight(
+              "window", [](Index n, Index m) { return allow(n, m, near); },
+              [](Index t, Index s, Index, Index) { return near(t, s); }),
+          plain_sight(
+              "documents", [](Index n, Index m) { return allow(n, m, same_document); },
+              [](Index t, Index s, Index, Index) { return same_document(t, s); })};
+}
+
+/// Of three sequences: one that is whole, one that is two thirds padding, one with nothing at all.
+Index length(Index b, Index keys) { return b == 0 ? keys : b == 1 ? keys / 3 : 0; }
+
+Mask padding(const PlainSizes& n) {
+  std::vector<Index> lengths;
+  for (Index b = 0; b < n.b; ++b) lengths.push_back(length(b, n.s));
+  return keys_below(lengths);
+}
+
+/// Distances, steeper from head to head, and some keys that nobody may look at. Gentle: a float
+/// score of 100 is rounded by more than the tolerance.
+double slope(Index h, Index t, Index s) {
+  return (t + 2 * s) % 7 == 3 ? kUnseen : -static_cast<double>((h + 1) * std::abs(t - s)) / 128;
+}
+const auto wave = [](Index b, Index h, Index t, Index s) {
+  return std::sin(static_cast<double>(b * 31 + h * 17 + t * 3 + s * s));
+};
+
+/// A table of a bias: of rank 2 (T,S), 3 (H,T,S) or 4 (B,H,T,S).
+Tensor<double> table(const PlainSizes& n, Index rank, Added value) {
+  const std::array<Index, 4> sizes = {rank > 3 ? n.b : 1, rank > 2 ? n.heads : 1, n.t, n.s};
+  Tensor<double> x =
+      Tensor<double>::uninitialized(Shape(std::span(sizes).last(static_cast<std::size_t>(rank))));
+  double* out = x.data();
+  for (Index b = 0; b < sizes[0]; ++b)
+    for (Index h = 0; h < sizes[1]; ++h)
+      for (Index t = 0; t < n.t; ++t)
+        for (Index s = 0; s < n.s; ++s) *out++ = value(b, h, t, s);
+  return x;
+}
+
+Mask slopes(const PlainSizes& n) {
+  return bias(table(n, 3, [](Index, Index h, Index t, Index s) { return slope(h, t, s); }));
+}
+Mask waves(const PlainSizes& n) { return bias(table(n, 4, wave)); }
+
+double seen_if(bool sees) { return sees ? 0 : kUnseen; }
+
+/// Those that tell sequences or heads apart, and masks put together.
+std::vector<Sight> mixed_sights() {
+  using N = const PlainSizes&;
+  return {
+      {"offset", [](N) { return causal(3); },
+       [](N, Index, Index, Index t, Index s) { return seen_if(s <= t + 3); }},
+      {"offset beyond the keys", [](N) { return causal(std::numeric_limits<Index>::max()); },
+       [](N, Index, Index, Index, Index) { return 0; }},
+      {"two causals", [](N) { return causal(5) & causal() & causal(8); },
+       [](N n, Index, Index, Index t, Index s) {
+         return seen_if(s <= t + std::min<Index>(5, n.s - n.t));
+       }},
+      {"padding", padding,
+       [](N n, Index b, Index, Index, Index s) { return seen_if(s < length(b, n.s)); }},
+      {"padding, causal, with holes",
+       [](N n) { return padding(n) & causal() & allow(n.t, n.s, hole); },
+       [](N n, Index b, Index, Index t, Index s) {
+         return seen_if(s < length(b, n.s) && s <= t + n.s - n.t && hole(t, s));
+       }},
+      {"two paddings",
+       [](N n) {
+         return padding(n) & keys_below(std::vector<Index>(static_cast<std::size_t>(n.b), n.s / 2));
+       },
+       [](N n, Index b, Index, Index, Index s) {
+         return seen_if(s < std::min(length(b, n.s), n.s / 2));
+       }},
+      {"two tables", [](N n) { return allow(n.t, n.s, hole) & allow(n.t, n.s, near); },
+       [](N, Index, Index, Index t, Index s) { return seen_if(hole(t, s) && near(t, s)); }},
+      {"bias of all heads", [](N n) { return bias(table(n, 2, wave)); },
+       [](N, Index, Index, Index t, Index s) { return wave(0, 0, t, s); }},
+      {"bias of each head", slopes,
+       [](N, Index, Index h, Index t, Index s) { return slope(h, t, s); }},
+      {"bias of each sequence", waves,
+       [](N, Index b, Index h, Index t, Index s) { return wave(b, h, t, s); }},
+      {"two biases", [](N n) { return slopes(n) & waves(n); },
+       [](N, Index b, Index h, Index t, Index s) { return slope(h, t, s) + wave(b, h, t, s); }},
+      {"all at once",
+       [](N n) { return waves(n) & allow(n.t, n.s, hole) & causal(20) & slopes(n) & padding(n); },
+       [](N n, Index b, Index h, Index t, Index s) {
+         return seen_if(s < length(b, n.s) && s <= t + 20 && hole(t, s)) + slope(h, t, s) +
+                wave(b, h, t, s);
+       }}};
 }
 
 double largest(const Tensor<double>& x) {
@@ -48,11 +150,27 @@ double largest(const Tensor<double>& x) {
   return most;
 }
 
-/// The largest gap, over the result, the pattern and the three gradients. Gradients are measured
-/// against the largest of the three: where the softmax is saturated, those of q and k are small
-/// differences of larger numbers.
+/// By what dropout with this seed multiplies the pattern: found with all scores alike, and a value
+/// for each key.
+Tensor<double> factors_of(const PlainSizes& n, double rate, Rng rng) {
+  Tensor<double> v = Tensor<double>::zeros({n.b, n.s, n.heads * n.s});
+  double* one = v.data();
+  for (Index i = 0; i < n.b * n.s * n.heads; ++i) one[i * n.s + i / n.heads % n.s] = 1;
+  const Tensor<double> y =
+      attention<double>(Tensor<double>::zeros({n.b, n.t, n.heads}),
+                        Tensor<double>::zeros({n.b, n.s, n.heads}), v,
+                        {.heads = n.heads, .mask = everything(), .dropout = rate, .random = &rng})
+          .value();
+  return table(n, 4, [&](Index b, Index h, Index t, Index s) {
+    return y.data()[((b * n.t + t) * n.heads + h) * n.s + s] > 0 ? 1 / (1 - rate) : 0;
+  });
+}
+
+/// The largest gap, over the result, the pattern and the three gradients, without a tap and with
+/// one. Gradients are measured against the largest of the three: where the softmax is saturated,
+/// those of q and k are small differences of larger numbers.
 template <Real T>
-double gap(const PlainSizes& n, const Mask& mask, FunctionRef<bool(Index t, Index s)> sees) {
+double gap(const PlainSizes& n, const Mask& mask, Added added, double dropout = 0) {
   const auto seed = static_cast<std::uint64_t>(n.t * 1000 + n.s);
   const auto draw = [&](Index rows, Index width, std::uint64_t i) {
     return random_tensor<T>({n.b, rows, width}, 4 * seed + i);
@@ -60,34 +178,55 @@ double gap(const PlainSizes& n, const Mask& mask, FunctionRef<bool(Index t, Inde
   const Tensor<T> q = draw(n.t, n.heads * n.d, 0), k = draw(n.s, n.kv_heads * n.d, 1),
                   v = draw(n.s, n.kv_heads * n.dv, 2), dy = draw(n.t, n.heads * n.dv, 3);
   const PlainAttention plain =
-      plain_attention(n, as<double>(q), as<double>(k), as<double>(v), as<double>(dy), sees);
-  KeepPattern<T> tap;
-  Attend<T> how{.heads = n.heads, .kv_heads = n.kv_heads, .mask = mask};
-  const auto f = [&](const std::vector<Var<T>>& x) { return attention(x[0], x[1], x[2], how); };
-  const Pass<T> found = pass<T>(f, {q, k, v}, dy);
-  how.tap = &tap;
-  f({q, k, v});
+      plain_attention(n, as<double>(q), as<double>(k), as<double>(v), as<double>(dy), added,
+                      dropout == 0 ? Tensor<double>() : factors_of(n, dropout, Rng(seed)));
   const double scale = std::max({largest(plain.dq), largest(plain.dk), largest(plain.dv)});
-  return std::max({relative_gap(found.y, plain.y), relative_gap(tap.pattern, plain.pattern),
-                   relative_gap(found.d[0], plain.dq, scale),
-                   relative_gap(found.d[1], plain.dk, scale),
-                   relative_gap(found.d[2], plain.dv, scale)});
+  KeepPattern<T> tap;
+  double most = 0;
+  for (PatternTap<T>* watch :
+       {static_cast<PatternTap<T>*>(nullptr), static_cast<PatternTap<T>*>(&tap)}) {
+    const auto f = [&](const std::vector<Var<T>>& x) {
+      Rng rng(seed);
+      return attention(x[0], x[1], x[2],
+                       {.heads = n.heads,
+                        .kv_heads = n.kv_heads,
+                        .mask = mask,
+                        .dropout = dropout,
+                        .random = &rng,
+                        .tap = watch});
+    };
+    const Pass<T> found = pass<T>(f, {q, k, v}, dy);
+    most = std::max(
+        {most, relative_gap(found.y, plain.y), relative_gap(found.d[0], plain.dq, scale),
+         relative_gap(found.d[1], plain.dk, scale), relative_gap(found.d[2], plain.dv, scale)});
+  }
+  return std::max(most, relative_gap(tap.pattern, plain.pattern));
+}
+
+template <Real T>
+void check_sights(const std::vector<Sight>& sights,
+                  const std::vector<std::pair<Index, Index>>& sizes, Index heads = 2,
+                  Index kv_heads = 2, Index batch = 2, double dropout = 0) {
+  const Threads one(1);  // thousands of tiny regions; thread counts have tests of their own
+  for (const Sight& sight : sights)
+    for (const auto& [t, s] : sizes) {
+      const PlainSizes n{batch, t, s, heads, kv_heads, 3, 2, 1 / std::sqrt(3.0)};
+      CAPTURE(sight.name, t, s);
+      const auto added = [&](Index b, Index h, Index i, Index j) {
+        return sight.added(n, b, h, i, j);
+      };
+      CHECK(gap<T>(n, sight.mask(n), added, dropout) < kClose<T>);
+    }
 }
 
 template <Real T>
 void check_sizes(const std::vector<std::pair<Index, Index>>& sizes, Index heads = 2,
                  Index kv_heads = 2) {
-  const Threads one(1);  // thousands of tiny regions; thread counts have tests of their own
-  for (const Sight& sight : sights())
-    for (const auto& [t, s] : sizes) {
-      const PlainSizes n{2, t, s, heads, kv_heads, 3, 2, 1 / std::sqrt(3.0)};
-      CAPTURE(sight.name, t, s);
-      const auto sees = [&, queries = t, keys = s](Index i, Index j) {
-        return sight.sees(i, j, queries, keys);
-      };
-      CHECK(gap<T>(n, sight.mask(t, s), sees) < kClose<T>);
-    }
+  check_sights<T>(sights(), sizes, heads, kv_heads);
 }
+
+const std::vector<std::pair<Index, Index>> kSomeSizes = {
+    {1, 1}, {1, 6}, {5, 5}, {4, 9}, {9, 4}, {33, 33}, {34, 70}, {70, 70}, {70, 40}, {66, 67}};
 
 }  // namespace
 
@@ -126,14 +265,31 @@ TEMPLATE_TEST_CASE("attention equals plain loops where blocks skip keys at both 
   check_sizes<TestType>({{100, 100}, {129, 129}, {150, 150}, {150, 130}, {130, 150}}, 4, 2);
 }
 
+TEMPLATE_TEST_CASE("attention equals plain loops where sequences and heads see differently",
+                   "[ops][attention]", float, double) {
+  check_sights<TestType>(mixed_sights(), kSomeSizes, 2, 2, 3);
+}
+
+TEMPLATE_TEST_CASE("attention equals plain loops where they share keys and values as well",
+                   "[ops][attention]", float, double) {
+  check_sights<TestType>(mixed_sights(), {{5, 5}, {9, 4}, {34, 70}, {130, 150}}, 6, 2, 3);
+}
+
+TEMPLATE_TEST_CASE("attention with dropout equals plain loops under every mask",
+                   "[ops][attention][dropout]", float, double) {
+  const std::vector<std::pair<Index, Index>> sizes = {{1, 6}, {5, 5}, {70, 40}, {66, 67}};
+  check_sights<TestType>(sights(), sizes, 4, 2, 3, 0.3);
+  check_sights<TestType>(mixed_sights(), sizes, 4, 2, 3, 0.3);
+}
+
 TEST_CASE("attention takes another scale", "[ops][attention]") {
   const PlainSizes n{1, 6, 6, 1, 1, 3, 2, 0.25};
   const Tensor<double> q = random_tensor<double>({1, 6, 3}, 1),
                        k = random_tensor<double>({1, 6, 3}, 2),
                        v = random_tensor<double>({1, 6, 2}, 3),
                        dy = random_tensor<double>({1, 6, 2}, 4);
-  const PlainAttention plain =
-      plain_attention(n, q, k, v, dy, [](Index t, Index s) { return s <= t; });
+  const PlainAttention plain = plain_attention(
+      n, q, k, v, dy, [](Index, Index, Index t, Index s) { return seen_if(s <= t); });
   const Pass<double> found = pass<double>(
       [](const auto& x) { return attention(x[0], x[1], x[2], {.scale = 0.25}); }, {q, k, v}, dy);
   CHECK(relative_gap(found.y, plain.y) < 1e-14);

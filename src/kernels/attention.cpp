@@ -10,6 +10,8 @@
 namespace headwise::kernels {
 namespace {
 
+constexpr double kStruck = -std::numeric_limits<double>::infinity();
+
 /// Measured: short contexts gain from skipping more of the masked half, long ones from fat
 /// products.
 Index block_rows(Index queries) {
@@ -131,16 +133,9 @@ class Head {
     for (Index t = at.begin; t < at.end; ++t) {
       const SeenKeys& seen = view_.seen[static_cast<std::size_t>(t)];
       if (seen.count() == 0) continue;
-      mask_row(seen, bias(t), p.data + (t - at.begin) * p.ld + seen.first - at.first);
+      const double* bias = plan_.bias.row(b_, h_, t, plan_.keys);
+      mask_row(seen, bias, p.data + (t - at.begin) * p.ld + seen.first - at.first);
     }
-  }
-
-  /// The row (S) of query t.
-  [[nodiscard]] const double* bias(Index t) const {
-    const Bias& bias = plan_.bias;
-    return bias.table == nullptr
-               ? nullptr
-               : bias.table + b_ * bias.each_sequence + h_ * bias.each_head + t * plan_.keys;
   }
 
   const AttentionPlan<T>& plan_;
@@ -244,7 +239,6 @@ Index count_allowed(const SeenKeys& row) {
 
 template <Real T>
 void mask_row(const SeenKeys& seen, const double* bias, T* row) {
-  constexpr double kStruck = -std::numeric_limits<double>::infinity();
   if (bias != nullptr)
     for (Index s = seen.first; s < seen.end; ++s) {
       T& score = row[s - seen.first];
@@ -253,6 +247,13 @@ void mask_row(const SeenKeys& seen, const double* bias, T* row) {
   if (seen.allow != nullptr)
     for (Index s = seen.first; s < seen.end; ++s)
       if (seen.allow[s] == 0) row[s - seen.first] = static_cast<T>(kStruck);
+}
+
+template <Real T>
+void strike(const SeenKeys& seen, const double* bias, T* row) {
+  for (Index s = seen.first; s < seen.end; ++s)
+    if ((bias != nullptr && bias[s] == kStruck) || (seen.allow != nullptr && seen.allow[s] == 0))
+      row[s - seen.first] = 0;
 }
 
 template <Real T>
@@ -373,6 +374,7 @@ void attention_apply_backward(const AttentionPlan<T>& plan, const T* p, const T*
 #define HEADWISE_INSTANTIATE(T)                                                                   \
   template struct AttentionPlan<T>;                                                               \
   template void mask_row(const SeenKeys&, const double*, T*);                                     \
+  template void strike(const SeenKeys&, const double*, T*);                                       \
   template void attention(const AttentionPlan<T>&, const T*, const T*, const T*, T*,              \
                           const Saved<T>&);                                                       \
   template void attention_pattern(const AttentionPlan<T>&, const T*, const T*, T*, RowStats<T>*); \

@@ -40,12 +40,20 @@ struct View {
 struct Bias {
   const double* table = nullptr;           ///< null: nothing
   Index each_sequence = 0, each_head = 0;  ///< how far apart theirs are; 0: they share one
+
+  /// The row (S) of query t, or null.
+  [[nodiscard]] const double* row(Index b, Index h, Index t, Index keys) const {
+    return table == nullptr ? table : table + b * each_sequence + h * each_head + t * keys;
+  }
 };
 
 /// Puts the mask on a row of scores, from its first seen key on: -inf where a key is struck, by
 /// `allow` or `bias` (S, null: none), else the bias is added.
 template <Real T>
 void mask_row(const SeenKeys& seen, const double* bias, T* row);
+/// Zeroes a row where mask_row() puts -inf.
+template <Real T>
+void strike(const SeenKeys& seen, const double* bias, T* row);
 
 /// What does not change from head to head.
 template <Real T>

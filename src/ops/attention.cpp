@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <limits>
 
 #include "headwise/core/gemm.hpp"
 #include "headwise/ops/op_table.hpp"
@@ -118,10 +119,19 @@ OpSpec specs::attention() {
   };
   const std::vector<Shape> self = {{2, 5, 4}, {2, 5, 4}, {2, 5, 6}};
   const Mask holes = allow(5, 5, [](Index t, Index s) { return t != 2 && (t + s) % 3 != 0; });
+  Tensor<double> table = Tensor<double>::zeros({2, 5, 5});  // a bias for each head, with holes
+  double* out = table.data();
+  for (Index i = 0; i < table.size(); ++i)
+    out[i] = i % 7 == 3 ? -std::numeric_limits<double>::infinity() : -0.1 * static_cast<double>(i);
   return {"attention",
           {op_case("causal", self, any, with(2, 0, causal())),
            op_case("everything", self, any, with(2, 0, everything())),
            op_case("allow, one row empty", self, any, with(2, 0, holes)),
+           op_case("causal, offset 2", self, any, with(2, 0, causal(2))),
+           op_case("lengths", self, any, with(2, 0, keys_below({3, 0}))),
+           op_case("bias of each head", self, any, with(2, 0, bias(table))),
+           op_case("all at once", {{2, 5, 4}, {2, 5, 2}, {2, 5, 3}}, any,
+                   with(2, 1, causal() & keys_below({5, 3}) & holes & bias(table), 0.3)),
            op_case("fewer queries than keys", {{2, 3, 4}, {2, 5, 4}, {2, 5, 4}}, any,
                    with(2, 0, causal())),
            op_case("more queries than keys", {{1, 5, 4}, {1, 3, 4}, {1, 3, 4}}, any,

@@ -1,6 +1,9 @@
 // The blocks of attention, and its gradients with and without the pattern that was kept.
 #include "kernels/attention.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "support/catch.hpp"
 #include "support/tensors.hpp"
 
@@ -32,14 +35,15 @@ constexpr Sight kHoles{"holes", none, up_to_itself, some};
 constexpr Sight kWindow{"window", twenty_back, up_to_itself, nothing};
 constexpr Sight kDocuments{"documents", its_document, up_to_itself, some};
 
-/// Six heads that share two of keys and values, over t positions.
+/// Six heads that share two of keys and values, over t positions. Padded, the second of the two
+/// sequences sees a third of the keys.
 template <Real T>
 struct Setting {
   AttentionPlan<T> plan;
   std::vector<std::uint8_t> allowed;
   Tensor<T> q, k, v, dy;
 
-  Setting(const Sight& sight, Index t, double dropout = 0)
+  Setting(const Sight& sight, Index t, double dropout = 0, bool padded = false)
       : plan{.batch = 2, .queries = t, .keys = t, .heads = 6, .kv_heads = 2, .d = 3, .dv = 5},
         allowed(static_cast<std::size_t>(t * t)),
         q(random_tensor<T>({2, t, 6 * 3}, 1)),
@@ -53,7 +57,12 @@ struct Setting {
       const bool holes = sight.struck != nothing;
       seen.push_back({sight.first(i), sight.end(i), holes ? allowed.data() + i * t : nullptr});
     }
-    plan.show({seen});
+    std::vector<std::vector<kernels::SeenKeys>> all = {seen};
+    if (padded) {
+      for (kernels::SeenKeys& row : seen) row.end = std::clamp(t / 3, row.first, row.end);
+      all.push_back(seen);
+    }
+    plan.show(std::move(all));
     plan.dropout = dropout;
     if (dropout > 0) plan.random = Rng(7);
   }
@@ -79,16 +88,17 @@ struct Setting {
 };
 
 /// Calls f(setting) for each sight, at sizes of one and of several blocks, without and with
-/// dropout.
+/// dropout, and with and without padding.
 template <Real T, class F>
 void for_each_setting(F f) {
   for (const Sight& sight : {kCausal, kHoles, kWindow, kDocuments})
     for (const Index t : {5, 35, 70, 150})
-      for (const double dropout : {0.0, 0.3}) {
-        CAPTURE(sight.name, t, dropout);
-        Setting<T> setting(sight, t, dropout);
-        f(setting);
-      }
+      for (const double dropout : {0.0, 0.3})
+        for (const bool padded : {false, true}) {
+          CAPTURE(sight.name, t, dropout, padded);
+          Setting<T> setting(sight, t, dropout, padded);
+          f(setting);
+        }
 }
 
 /// A block in the words of the test.
@@ -97,9 +107,10 @@ struct Cut {
   friend bool operator==(const Cut&, const Cut&) = default;
 };
 
-std::vector<Cut> cuts(const AttentionPlan<float>& plan) {
+std::vector<Cut> cuts(const AttentionPlan<float>& plan, Index sequence = 0) {
   std::vector<Cut> all;
-  for (const Block& b : plan.view(0).blocks) all.push_back({b.begin, b.end, b.first, b.last, b.at});
+  for (const Block& b : plan.view(sequence).blocks)
+    all.push_back({b.begin, b.end, b.first, b.last, b.at});
   return all;
 }
 
@@ -151,6 +162,21 @@ TEST_CASE("blocks of rows skip the keys that none of them sees", "[kernels][atte
                                           {144, 150, 96, 150, 11520}});
   CHECK(cuts(of(kCausal, 50)) == Cuts{{0, 32, 0, 32, 0}, {32, 50, 0, 50, 1024}});
   CHECK(of(kWindow, 150).kept_size() == 9984 + 6 * 38);
+}
+
+TEST_CASE("each sequence skips its own padding", "[kernels][attention]") {
+  const AttentionPlan<float> plan = Setting<float>(kCausal, 150, 0, true).plan;
+  CHECK(cuts(plan) == cuts(Setting<float>(kCausal, 150).plan));
+  CHECK(cuts(plan, 1) == std::vector<Cut>{{0, 48, 0, 48, 0},
+                                          {48, 96, 0, 50, 2304},
+                                          {96, 144, 0, 50, 4704},
+                                          {144, 150, 0, 50, 7104}});
+  CHECK(plan.kept_size() == 13824 + 6 * 150);  // that of the longer one
+  CHECK(plan.pairs() == 150 * 151 / 2 + 50 * 51 / 2 + 100 * 50);
+  // Sequences that see alike share one view.
+  const AttentionPlan<float> alike = Setting<float>(kCausal, 150).plan;
+  CHECK(&alike.view(1) == &alike.view(0));
+  CHECK(alike.pairs() == 2 * 150 * 151 / 2);
 }
 
 TEST_CASE("rows that see nothing take no part in their block", "[kernels][attention]") {

@@ -116,6 +116,7 @@ TEST_CASE("a variable that is not there is refused, not read", "[ops][errors]") 
   CHECK(throws_in_child<ShapeError>([&] { linear_cross_entropy(none, matrix, Ids({}, {0})); }));
   CHECK(throws_in_child<ShapeError>([&] { linear_cross_entropy(x, none, Ids({2}, {0, 0})); }));
   CHECK(throws_in_child<ShapeError>([&] { attention(none, none, none, {}); }));
+  CHECK(throws_in_child<ShapeError>([&] { masked_softmax(none, everything()); }));
   CHECK(throws_in_child<ShapeError>([&] { add(x, none); }));
   CHECK(throws_in_child<ShapeError>([&] { sub(none, x); }));
   CHECK(throws_in_child<ShapeError>([&] { mul(x, none); }));

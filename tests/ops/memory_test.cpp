@@ -37,8 +37,8 @@ Rise rise_of(FunctionRef<void()> work) {
 }
 
 /// Attention, forward and backward.
-Rise rise_of_attention(PatternTap<float>* tap) {
-  const Attend<float> how{.heads = kHeads, .tap = tap};
+Rise rise_of_attention(PatternTap<float>* tap, const Mask& mask = causal()) {
+  const Attend<float> how{.heads = kHeads, .mask = mask, .tap = tap};
   const std::vector<Tensor<float>> x(3, random_tensor<float>({1, kTime, kHeads * 8}, 1));
   return rise_of(
       [&] { pass<float>([&](const auto& v) { return attention(v[0], v[1], v[2], how); }, x); });
@@ -48,9 +48,11 @@ Rise rise_of_attention(PatternTap<float>* tap) {
 
 TEST_CASE("without a tap attention holds no whole pattern", "[ops][attention][memory]") {
   if (kSanitized) return;
-  const Rise without = rise_of_attention(nullptr);
-  CHECK(without.pool < kPattern / 4);
-  if (without.known) CHECK(without.resident < kPattern / 2);
+  for (const Mask& mask : {causal(), causal() & keys_below({kTime - 100})}) {
+    const Rise without = rise_of_attention(nullptr, mask);
+    CHECK(without.pool < kPattern / 4);
+    if (without.known) CHECK(without.resident < kPattern / 2);
+  }
 
   KeepPattern<float> tap;  // with one it does, which shows that the numbers above could fail
   const Rise with = rise_of_attention(&tap);

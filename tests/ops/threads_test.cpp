@@ -53,6 +53,10 @@ TEMPLATE_TEST_CASE("attention gives the same bits for 1, 2 and 4 threads", "[ops
   check_attention<T>({.heads = 6, .kv_heads = 2, .mask = causal()}, 150, 150);
   const auto near = [](Index t, Index s) { return s <= t && s > t - 20; };
   check_attention<T>({.heads = 6, .kv_heads = 2, .mask = allow(150, 150, near)}, 150, 150);
+  const Mask slopes = bias(random_tensor<double>({6, 150, 130}, 4));
+  check_attention<T>(
+      {.heads = 6, .kv_heads = 2, .mask = slopes & keys_below({130, 49}) & causal(20)}, 150, 130);
+  check_attention<T>({.heads = 3, .mask = keys_below({130, 0}), .dropout = 0.3}, 70, 130);
 }
 
 TEMPLATE_TEST_CASE("attention's dropout gives the same bits for 1, 2 and 4 threads",
@@ -91,6 +95,8 @@ TEST_CASE("two products into one gradient wait for each other", "[ops][threads]"
 TEMPLATE_TEST_CASE("row ops give the same bits for 1, 2 and 4 threads", "[ops][threads]", float,
                    double) {
   using T = TestType;
+  const Mask mask = keys_below({130, 49}) & bias(random_tensor<double>({3, 90, 130}, 4));
+  check_threads<T>([&](const auto& v) { return masked_softmax(v[0], mask); }, {{2, 3, 90, 130}});
   check_threads<T>([](const auto& v) { return layer_norm(v[0], v[1], v[2]); },
                    {{2, 900, 50}, {50}, {50}});
   std::vector<Id> labels;

@@ -110,22 +110,31 @@ struct Attend {
   Index heads = 1;               ///< H; q's width is a multiple of it
   Index kv_heads = 0;            ///< a divisor of heads; 0: as many as heads
   T scale = 0;                   ///< 0: 1/sqrt(D)
-  Mask mask = causal();          ///< see mask.hpp
+  Mask mask = causal();          ///< which keys are seen, and biases on the scores: see mask.hpp
   double dropout = 0;            ///< of the pattern, see dropout()
   Rng* random = nullptr;         ///< null: no dropout
   PatternTap<T>* tap = nullptr;  ///< sees, and may replace, the (B,H,T,S) pattern
 };
 
 /// Multi-head attention (Vaswani et al. 2017, arXiv:1706.03762, sec. 3.2), head by head
-///   softmax(scale q k^T, masked) v.
+///   softmax(scale q k^T + bias, masked) v.
 /// q (B,T,C), k (B,S,C'), v (B,S,C''); head h owns the columns [hD, (h+1)D) of each; result
-/// (B,T,C''/kv_heads*H). With fewer queries than keys the last query sees all keys. A query that
-/// may see nothing gives zeros. With kv_heads < heads, neighbouring heads share keys and values
-/// (Ainslie et al. 2023, arXiv:2305.13245, sec. 2.2).
-/// The (T,S) pattern is never held whole unless there is a tap. Throws ShapeError unless the
-/// widths are multiples of the head counts and the shapes fit.
+/// (B,T,C''/kv_heads*H). By default a query sees the keys up to its own position, the last one all
+/// keys. A query that sees nothing gives zeros and zero gradients. With kv_heads < heads,
+/// neighbouring heads share keys and values (Ainslie et al. 2023, arXiv:2305.13245, sec. 2.2). The
+/// (T,S) pattern is never held whole unless there is a tap, and keys that no query of a block sees
+/// are not read. Throws ShapeError unless the widths are multiples of the head counts and the
+/// shapes and the mask fit.
 template <Real T>
 Var<T> attention(const Var<T>& q, const Var<T>& k, const Var<T>& v, const Attend<T>& how);
+
+/// softmax(scores + bias) over the keys that the mask lets a query see, exactly 0 at the others;
+/// what stands there, even a NaN, reaches neither result nor gradient. A query that sees nothing
+/// gives zeros and zero gradients. scores (..., T, S), result the same. The first of three or more
+/// axes is the batch, those between it and T are the heads: (B,T,S), (B,H,T,S).
+/// Throws ShapeError when the scores have fewer than two axes or the mask does not fit them.
+template <Real T>
+Var<T> masked_softmax(const Var<T>& scores, const Mask& mask);
 
 /// How many labels are not kIgnore.
 Index counted(const Ids& labels);

@@ -72,8 +72,7 @@ Var<T> gelu_linear(const Var<T>& x, const Var<T>& w, const Var<T>& b, Gelu kind)
   Tensor<T> y = Tensor<T>::uninitialized(x.shape().with_last(o));
   const bool keep = x.value().size() <= kKeptElements && (x.tracked() || w.tracked());
   Hidden<T> h = hidden(x.value(), kind, keep);
-  gemm<T>(1, as_rows(std::as_const(h.y)), as_rows(w.value()).t(), 0, as_rows(y),
-          add_bias(b.value()));
+  times_weight<T>(as_rows(std::as_const(h.y)), w.value(), b.value(), as_rows(y));
   if (!keep) h = {};
 
   return record(

@@ -10,7 +10,7 @@ Var<T> linear(const Var<T>& x, const Var<T>& w, const Var<T>& b) {
   require_linear("linear", x.shape(), w.shape(), b.shape(), b.absent());
   const Index o = w.shape()[0];
   Tensor<T> y = Tensor<T>::uninitialized(x.shape().with_last(o));
-  gemm<T>(1, as_rows(x.value()), as_rows(w.value()).t(), 0, as_rows(y), add_bias(b.value()));
+  times_weight<T>(as_rows(x.value()), w.value(), b.value(), as_rows(y));
 
   return record(
       "linear", std::move(y), {x, w, b},

@@ -31,6 +31,21 @@ Finish<T> add_bias(const Tensor<T>& b) {
   };
 }
 
+/// y = x w^T + b for x (N,C), w (O,C), y (N,O) and, if there is one, b (O). The bits of up to
+/// kernels::kFewRows rows do not depend on how many there are: a sample does not change with those
+/// that are drawn beside it.
+template <Real T>
+void times_weight(Mat<const T> x, const Tensor<T>& w, const Tensor<T>& b, Mat<T> y) {
+  const Mat<const T> weight = as_rows(w);
+  const Finish<T> finish = add_bias(b);
+  if (x.rows > kernels::kFewRows) return gemm<T>(1, x, weight.t(), 0, y, finish);
+  parallel_rows(weight.rows, weight.cols, [&](Index begin, Index end) {
+    const Mat<T> some = y.block(0, begin, y.rows, end - begin);
+    kernels::few_rows<T>(x, weight.block(begin, 0, end - begin, weight.cols), some);
+    finish(0, begin, some);
+  });
+}
+
 /// Adds the sum of dy's rows to db.
 template <Real T>
 void add_row_sums(const Tensor<T>& dy, Tensor<T>& db) {

@@ -4,6 +4,7 @@
 #include "headwise/core/parallel.hpp"
 #include "headwise/ops/op_table.hpp"
 #include "ops/cross_entropy.hpp"
+#include "ops/linear.hpp"
 
 namespace headwise {
 namespace {
@@ -44,7 +45,7 @@ Var<T> linear_cross_entropy(const Var<T>& x, const Var<T>& w, const Ids& labels)
     const Index n = std::min(kRows, rows - from);
     const Mat<T> dz{z, n, v, v};
     const Mat<const T> some = as_rows(x.value()).block(from, 0, n, sx.last());
-    gemm<T>(1, some, as_rows(w.value()).t(), 0, dz);
+    times_weight<T>(some, w.value(), {}, dz);
     parallel_rows(n, v, [&](Index begin, Index end) {
       for (Index r = begin; r < end; ++r) {
         const auto i = static_cast<std::size_t>(from + r);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "headwise/core/parse.hpp"
 #include "support/catch.hpp"
 #include "support/training.hpp"
 

@@ -131,17 +131,24 @@ Tokenizer Tokenizer::from_tokens(TokenizerKind kind, const std::vector<std::stri
                        kind == TokenizerKind::word ? " or word" : "");
     require<DataError>(t.ids_.emplace(token, static_cast<Id>(i)).second,
                        "tokenizer: token {} ('{}') stands there twice", i, token);
+    if (token.size() == 1) t.single_[static_cast<unsigned char>(token[0])] = static_cast<Id>(i);
   }
   return t;
+}
+
+Id Tokenizer::find(std::string_view piece) const {
+  if (piece.size() == 1) return single_[static_cast<unsigned char>(piece[0])];
+  const auto found = ids_.find(piece);
+  return found == ids_.end() ? kNone : found->second;
 }
 
 std::vector<Id> Tokenizer::encode(std::string_view text) const {
   std::vector<Id> ids;
   ids.reserve(text.size());
   const auto add = [&](std::string_view piece) {
-    const auto found = ids_.find(piece);
-    if (found != ids_.end()) ids.push_back(found->second);
-    return found != ids_.end();
+    const Id id = find(piece);
+    if (id != kNone) ids.push_back(id);
+    return id != kNone;
   };
   const auto known_characters = [&] {
     return std::count_if(tokens_.begin(), tokens_.end(),

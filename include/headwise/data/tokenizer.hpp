@@ -61,12 +61,16 @@ class Tokenizer {
     using is_transparent = void;  // looked up by a view of the text: no copy for each piece
   };
 
-  explicit Tokenizer(TokenizerKind kind) : kind_(kind) {}
+  explicit Tokenizer(TokenizerKind kind) : kind_(kind) { single_.fill(kNone); }
+  [[nodiscard]] Id find(std::string_view piece) const;
   [[nodiscard]] const std::string& token(std::span<const Id> ids, std::size_t i) const;
+
+  static constexpr Id kNone = -1;
 
   TokenizerKind kind_;
   std::vector<std::string> tokens_;
   std::unordered_map<std::string, Id, Hash, std::equal_to<>> ids_;
+  std::array<Id, 256> single_{};  // the same for tokens of one byte, most of a text
 };
 
 }  // namespace headwise

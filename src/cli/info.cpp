@@ -1,9 +1,10 @@
-// headwise info [RUN]: what this program runs on, or what a run is made of.
+// headwise info [RUN]: what this program runs on, or what a run is made of; whether the BLAS is
+// right.
 #include <fmt/format.h>
 
 #include "cli/load.hpp"
 #include "cli/options.hpp"
-#include "headwise/core/gemm.hpp"
+#include "cli/selftest.hpp"
 #include "headwise/core/parallel.hpp"
 #include "kernels/isa.hpp"
 
@@ -15,6 +16,23 @@ void print_options(const char* title, auto options) {
   options.visit([](const char* name, const auto& member, const char*) {
     fmt::print("  {:16} {}\n", name, default_text(member));
   });
+}
+
+template <Real T>
+void selftest_in(const char* dtype, std::uint64_t seed) {
+  const SelfTest test = test_products<T>(
+      [](T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c) { gemm(alpha, a, b, beta, c); },
+      seed);
+  fmt::print("{:16} {} random products, worst relative error {:.1e} (limit {:.0e}) in {}\n", dtype,
+             test.products, test.worst, kProductLimit<T>, test.where);
+  require_right<T>(test);
+}
+
+int selftest(std::uint64_t seed) {
+  fmt::print("BLAS             {}\n", blas_description());
+  selftest_in<float>("float", seed);
+  selftest_in<double>("double", seed);
+  return kDone;
 }
 
 int info(const std::string& folder) {
@@ -42,10 +60,12 @@ int info(const std::string& folder) {
 
 }  // namespace
 
-std::function<int()> info_command(CLI::App& app, CommonOptions& /*common*/) {
+std::function<int()> info_command(CLI::App& app, CommonOptions& common) {
   const auto folder = std::make_shared<std::string>();
-  app.add_option("run", *folder, "run folder")->type_name("RUN");
-  return [folder] { return info(*folder); };
+  const auto test = std::make_shared<bool>(false);
+  CLI::Option* const run = app.add_option("run", *folder, "run folder")->type_name("RUN");
+  bind_one(app, "selftest", *test, "compare the BLAS's products with plain loops")->excludes(run);
+  return [folder, test, &common] { return *test ? selftest(common.seed) : info(*folder); };
 }
 
 }  // namespace headwise::cli

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Installs what is missing, builds headwise and its tests, and runs every test.
 #   sh tests/run.sh [--sanitize] [CTEST OPTION ...]
-# --sanitize builds with the address and undefined-behaviour sanitizers, in a folder of its own.
+# --sanitize builds with the address and undefined-behaviour sanitizers, in a folder of its own. CXX chooses
+# another compiler, which needs a folder of its own too: CXX=clang++-16 BUILD=build-clang sh tests/run.sh
 set -eu
 cd "$(dirname "$0")/.."
 . examples/setup.sh
@@ -10,10 +11,11 @@ cd "$(dirname "$0")/.."
 # shellcheck disable=SC2086  # a list of words
 install_packages $build_packages catch2 libopenblas0-pthread libopenblas0-openmp
 
+folder=${BUILD:-build}
 if [ "${1:-}" = --sanitize ]; then
   shift
-  build build-sanitize -DHEADWISE_BUILD_TESTS=ON -DHEADWISE_SANITIZE=address,undefined
-  exec ctest --test-dir build-sanitize --output-on-failure --parallel "$(nproc)" "$@"
+  folder=${BUILD:-build-sanitize}
+  sanitize=-DHEADWISE_SANITIZE=address,undefined
 fi
-build build -DHEADWISE_BUILD_TESTS=ON
-exec ctest --test-dir build --output-on-failure --parallel "$(nproc)" "$@"
+build "$folder" -DHEADWISE_BUILD_TESTS=ON ${sanitize:-}
+exec ctest --test-dir "$folder" --output-on-failure --parallel "$(nproc)" "$@"

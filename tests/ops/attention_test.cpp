@@ -187,9 +187,10 @@ TEST_CASE("a NaN at a key that no row of a block may see reaches none of its row
   const Mask window = allow(kTime, kTime, [](Index t, Index s) { return s <= t && s > t - 20; });
   const auto f = [&](const auto& x) { return attention(x[0], x[1], x[2], {.mask = window}); };
   std::vector<Tensor<float>> x;
-  for (const std::uint64_t seed : {1, 2, 3}) x.push_back(random_tensor<float>({1, kTime, 4}, seed));
+  for (const std::uint64_t seed : {1U, 2U, 3U})
+    x.push_back(random_tensor<float>({1, kTime, 4}, seed));
   const Pass<float> clean = pass<float>(f, x);
-  for (const std::size_t i : {1, 2}) x[i].data()[3 * 4] = std::numeric_limits<float>::quiet_NaN();
+  for (const std::size_t i : {1U, 2U}) x[i].data()[3 * 4] = std::numeric_limits<float>::quiet_NaN();
   const Pass<float> spoilt = pass<float>(f, x);
   const auto later_rows = [](const Tensor<float>& y) {
     return Tensor<float>({kTime - kBlock, 4}, y.values().subspan(kBlock * 4));

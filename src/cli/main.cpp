@@ -25,6 +25,7 @@ constexpr Row kCommands[] = {
     {"sample", "continue a prompt with a trained model", sample_command},
     {"eval", "loss, bits per token and byte, perplexity of a trained model", eval_command},
     {"gradcheck", "compare gradients with finite differences, in double", gradcheck_command},
+    {"data", "write a built-in corpus, or show what is known about its words", data_command},
     {"bench", "speed on this machine", bench_command},
     {"info", "version, BLAS, instruction set, threads; or a run's configuration", info_command},
 };

@@ -14,7 +14,7 @@ namespace headwise {
 /// it cannot be read or is empty.
 std::string read_text(const std::string& path);
 
-/// The built-in corpus, datasets/stories.txt.
+/// The built-in corpus, datasets/stories.txt: made at the first call (data/stories.hpp).
 std::string_view builtin_text();
 
 /// Tokens to train on and tokens to validate on.

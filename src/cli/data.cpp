@@ -61,6 +61,7 @@ void show(const Story& story) {
 int write_stories(const DataCommand& c, std::uint64_t seed) {
   require<UsageError>(c.sentences >= 1, "--sentences: {} is not 1 or more", c.sentences);
   require<UsageError>(c.show >= 0, "--show: {} is not 0 or more", c.show);
+  require<UsageError>(c.show == 0 || !c.json_lines, "--show: is for people, without --json");
   const std::string known_path = c.out + ".jsonl";
   if (!c.out.empty())
     for (const std::string& path : {c.out, known_path})

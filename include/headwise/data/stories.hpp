@@ -19,7 +19,7 @@ std::span<const std::string_view> names_of(Number);
 std::span<const std::string_view> names_of(Gender);
 std::span<const std::string_view> names_of(Sense);
 
-/// A word that means something to another one ; a pair ("Ann and Ben") is one.
+/// A word that means something to another one. A pair ("Ann and Ben") is one mention.
 struct Mention {
   Index begin = 0, end = 0;  ///< bytes [begin, end) of the story's text
   Number number = Number::singular;

@@ -46,8 +46,8 @@ TEMPLATE_TEST_CASE("attention composed of small ops equals the fused one",
     Index t, s, heads, d;
   };
   // More queries than keys, too: the first of them see nothing.
-  for (const Sizes& n : {Sizes{1, 1, 1, 1}, Sizes{5, 5, 2, 3}, Sizes{3, 9, 3, 4},
-                         Sizes{9, 3, 2, 4}, Sizes{70, 70, 2, 8}}) {
+  for (const Sizes& n : {Sizes{1, 1, 1, 1}, Sizes{5, 5, 2, 3}, Sizes{3, 9, 3, 4}, Sizes{9, 3, 2, 4},
+                         Sizes{70, 70, 2, 8}}) {
     CAPTURE(n.t, n.s, n.heads, n.d);
     const Index c = n.heads * n.d;
     const std::vector<Tensor<T>> inputs = {random_tensor<T>({2, n.t, c}, 1),

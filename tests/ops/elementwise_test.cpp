@@ -45,7 +45,8 @@ const std::vector<Unary> kOps = {
     {"abs", [](const auto& x) { return abs(x[0]); }, [](double x) { return std::fabs(x); },
      [](double x) { return x > 0 ? 1.0 : -1.0; }},
     {"pow", [](const auto& x) { return pow(x[0], 2.5); },
-     [](double x) { return x * x * std::sqrt(x); }, [](double x) { return 2.5 * x * std::sqrt(x); }},
+     [](double x) { return x * x * std::sqrt(x); },
+     [](double x) { return 2.5 * x * std::sqrt(x); }},
     {"pow 0", [](const auto& x) { return pow(x[0], 0); }, [](double) { return 1.0; },
      [](double) { return 0.0; }},
 };
@@ -97,7 +98,9 @@ TEST_CASE("at a kink the derivative is 0", "[ops][elementwise]") {
 }
 
 TEST_CASE("outside its domain an op gives what IEEE 754 says", "[ops][elementwise]") {
-  const auto value = [](const Function<double>& f, double x) { return f({Tensor<double>({}, {x})}).item(); };
+  const auto value = [](const Function<double>& f, double x) {
+    return f({Tensor<double>({}, {x})}).item();
+  };
   const Function<double> logarithm = [](const auto& x) { return log(x[0]); };
   const Function<double> root = [](const auto& x) { return sqrt(x[0]); };
   CHECK(value(logarithm, 0) == -kInf);

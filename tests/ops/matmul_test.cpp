@@ -68,8 +68,8 @@ TEMPLATE_TEST_CASE("products of batches, and their gradients, equal plain loops"
         db.data()[from_b + j * n] += dy.data()[r] * a.data()[from_a + j];
       }
     }
-    const Pass<T> found = pass<T>([](const auto& v) { return matmul(v[0], v[1]); },
-                                  all_as<T>({a, b}), as<T>(dy));
+    const Pass<T> found =
+        pass<T>([](const auto& v) { return matmul(v[0], v[1]); }, all_as<T>({a, b}), as<T>(dy));
     CHECK(relative_gap(found.y, y) < kClose);
     CHECK(relative_gap(found.d[0], da) < kClose);
     CHECK(relative_gap(found.d[1], db) < kClose);

@@ -115,8 +115,8 @@ TEMPLATE_TEST_CASE("a NaN is the maximum of what it is among", "[ops][reduction]
   using T = TestType;
   const T nan = std::numeric_limits<T>::quiet_NaN(), inf = std::numeric_limits<T>::infinity();
   const Tensor<T> x({4, 3}, {1, nan, 3, nan, 1, 2, 1, 2, nan, -inf, -inf, -inf});
-  const Pass<T> found = pass<T>([](const auto& v) { return max(v[0], {1}); }, {x},
-                                Tensor<T>::full({4}, 1));
+  const Pass<T> found =
+      pass<T>([](const auto& v) { return max(v[0], {1}); }, {x}, Tensor<T>::full({4}, 1));
   CHECK(same_bits(found.y, Tensor<T>({4}, {nan, nan, nan, -inf})));
   CHECK(same_bits(found.d[0], Tensor<T>({4, 3}, {0, 1, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0})));
 }

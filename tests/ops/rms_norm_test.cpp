@@ -28,12 +28,10 @@ TEMPLATE_TEST_CASE("rms_norm is the formula it is said to be, gradients too", "[
     CAPTURE(c);
     const std::vector<Tensor<T>> inputs = {random_tensor<T>({2, 70, c}, 1),
                                            random_tensor<T>({c}, 2)};
-    const Pass<T> found =
-        pass<T>([](const auto& v) { return rms_norm(v[0], v[1], 0.1); }, inputs);
-    const Pass<double> plain =
-        pass<double>([](const auto& v) { return composed(v[0], v[1], 0.1); },
-                     {as<double>(inputs[0]), as<double>(inputs[1])},
-                     as<double>(as<T>(projection({2, 70, c}))));
+    const Pass<T> found = pass<T>([](const auto& v) { return rms_norm(v[0], v[1], 0.1); }, inputs);
+    const Pass<double> plain = pass<double>([](const auto& v) { return composed(v[0], v[1], 0.1); },
+                                            {as<double>(inputs[0]), as<double>(inputs[1])},
+                                            as<double>(as<T>(projection({2, 70, c}))));
     CHECK(relative_gap(found.y, plain.y) < kClose);
     CHECK(relative_gap(found.d[0], plain.d[0]) < kClose);
     CHECK(relative_gap(found.d[1], plain.d[1]) < kClose);

@@ -50,7 +50,8 @@ TEST_CASE("permute puts every element where its indices say", "[ops][shapes]") {
     for (Index i = 0; i < result.size(); ++i) {
       Index index[4], rest = i;  // of element i of the result, by axes of x
       for (std::size_t k = 4; k-- > 0; rest /= to[k]) index[order[k]] = rest % to[k];
-      places.push_back(static_cast<double>(((index[0] * 3 + index[1]) * 1 + index[2]) * 5 + index[3]));
+      places.push_back(
+          static_cast<double>(((index[0] * 3 + index[1]) * 1 + index[2]) * 5 + index[3]));
     }
     check_moves([&](const auto& v) { return permute(v[0], order); }, shape, places, result);
   } while (std::next_permutation(order.begin(), order.end()));
@@ -131,7 +132,8 @@ TEST_CASE("ops on shapes name what does not fit", "[ops][shapes][errors]") {
                     "concat: (2,3) and (2,4) differ not only in axis 0");
   CHECK_THROWS_WITH(concat<float>({x, of({2})}, 0),
                     "concat: (2,3) and (2) differ not only in axis 0");
-  CHECK_THROWS_WITH(stack<float>({x, of({3, 2})}, 0), "stack: (2,3) and (3,2) are not of one shape");
+  CHECK_THROWS_WITH(stack<float>({x, of({3, 2})}, 0),
+                    "stack: (2,3) and (3,2) are not of one shape");
   CHECK_THROWS_WITH(stack<float>({x}, 3), "stack: tensors (2,3) cannot be stacked along an axis 3");
   CHECK_THROWS_WITH(split_heads(of({1, 2, 10}), 3),
                     "split_heads: (1,2,10) is not (B,T,C) with C a multiple of 3 heads");

@@ -76,8 +76,8 @@ TEST_CASE("softmax does not overflow", "[ops][softmax]") {
   CHECK(std::fabs(logs.data()[2] - (2 - 8000 - std::log1p(std::exp(-0.01)))) < 1e-11);
 }
 
-TEMPLATE_TEST_CASE("a row of nothing but -inf gives zeros and no gradient", "[ops][softmax]",
-                   float, double) {
+TEMPLATE_TEST_CASE("a row of nothing but -inf gives zeros and no gradient", "[ops][softmax]", float,
+                   double) {
   using T = TestType;
   const Tensor<T> x = Tensor<T>::full({1, 3}, -kInf<T>);
   const Pass<T> soft = pass<T>(kSoftmax<T>, {x}), logs = pass<T>(kLogSoftmax<T>, {x});

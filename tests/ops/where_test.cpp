@@ -15,8 +15,7 @@ TEST_CASE("where broadcasts the condition and both choices", "[ops][where]") {
   const Pass<double> found =
       pass<double>(f, {Tensor<double>({3}, {1, 2, 3}), Tensor<double>({2, 2, 1}, {4, 5, 6, 7})},
                    Tensor<double>({2, 2, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
-  CHECK(same_bits(found.y,
-                  Tensor<double>({2, 2, 3}, {1, 2, 3, 5, 5, 5, 1, 2, 3, 7, 7, 7})));
+  CHECK(same_bits(found.y, Tensor<double>({2, 2, 3}, {1, 2, 3, 5, 5, 5, 1, 2, 3, 7, 7, 7})));
   CHECK(same_bits(found.d[0], Tensor<double>({3}, {8, 10, 12})));
   CHECK(same_bits(found.d[1], Tensor<double>({2, 2, 1}, {0, 15, 0, 33})));
   CHECK(where(Condition({0}, {}), Var<float>(Tensor<float>::zeros({1})),

@@ -71,10 +71,10 @@ TEST_CASE("data --show says what it knows under each sentence", "[cli][data]") {
       "Zoe goes to the rock and likes a blue bird.\n"
       "    verb 'goes' singular <- subject 'Zoe' singular feminine\n"
       "    verb 'likes' singular <- subject 'Zoe' singular feminine; attractors: 'rock' singular\n"
-      "It is blue, so Zoe loves it.\n"));
+      "It is blue, so Zoe sees it.\n"));
   CHECK_THAT(r.out, Catch::Contains("\n    pronoun 'It' singular neuter <- antecedent 'bird' "
                                     "singular neuter\n"));
-  CHECK_THAT(r.out, Catch::Contains("\n    'bank' singular money <- cue 'coins'\n"));
+  CHECK_THAT(r.out, Catch::Contains("\n    'bank' singular money <- cue 'money'\n"));
 }
 
 TEST_CASE("data refuses what it cannot do", "[cli][data][errors]") {

@@ -169,6 +169,9 @@ class Scratch {
   explicit Scratch(const AttentionPlan<T>& plan) {
     for (const View& view : plan.views)
       for (const Block& at : view.blocks) each_ = std::max(each_, at.rows() * at.keys());
+    // In decoding the keys grow by one a token: the room is that of the last one all the same.
+    constexpr Index kStep = 4096;
+    each_ = (each_ + kStep - 1) / kStep * kStep;
     room_ = Tensor<T>::uninitialized({workers(), each_});
     data_ = room_.data();
   }

@@ -1,7 +1,7 @@
 #include "headwise/models/decoder.hpp"
 
+#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 namespace headwise {
 namespace {
@@ -73,19 +73,46 @@ Var<T> Decoder<T>::loss(const Ctx<T>& ctx, const Ids& ids, const Ids& targets) c
 }
 
 template <Real T>
-Var<T> Decoder<T>::final(const Ctx<T>& ctx, const Ids& ids) const {
-  require(ids.shape.rank() == 2, "decoder: ids {} are not (B,T)", ids.shape);
-  const Index time = ids.shape[1];
-  require(time >= 1 && time <= config.context, "decoder: {} tokens do not fit the context of {}",
-          time, config.context);
-  std::vector<Id> places(static_cast<std::size_t>(time));
-  std::iota(places.begin(), places.end(), 0);
+Cache<T> Decoder<T>::cache(Index sequences, Index capacity) const {
+  require(capacity <= config.context, "decoder: room for {} tokens is more than the context of {}",
+          capacity, config.context);
+  return Cache<T>(blocks.size(), KeyValues<T>(sequences, capacity));
+}
 
-  Var<T> x = tok(ctx, ids) + pos(ctx, Ids({time}, std::move(places)));
+template <Real T>
+Var<T> Decoder<T>::next(const Ctx<T>& ctx, const Ids& ids, Cache<T>& cache) const {
+  const Var<T> x = final(ctx, ids, &cache);
+  const Index b = x.shape()[0], t = x.shape()[1];
+  const Var<T> last = reshape(slice(x, 1, t - 1, t), {b, config.width});
+  return ctx.tap("logits", linear(last, output_weight(ctx)));
+}
+
+template <Real T>
+Var<T> Decoder<T>::final(const Ctx<T>& ctx, const Ids& ids, Cache<T>* cache) const {
+  require(ids.shape.rank() == 2, "decoder: ids {} are not (B,T)", ids.shape);
+  Var<T> x = tok(ctx, ids) + pos(ctx, places(ids.shape, cache));
   x = ctx.tap("embed", dropout(x, config.dropout, ctx.random));
-  for (std::size_t i = 0; i < blocks.size(); ++i)
-    x = blocks[i](ctx.in("blocks", static_cast<Index>(i)), x);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    Ctx<T> at = ctx.in("blocks", static_cast<Index>(i));
+    if (cache != nullptr) at.cache = &cache->at(i);
+    x = blocks[i](at, x);
+  }
   return ctx.tap("final", ln_f(ctx, x));
+}
+
+template <Real T>
+Ids Decoder<T>::places(const Shape& shape, const Cache<T>* cache) const {
+  const Index time = shape[1];
+  std::vector<Index> before{0};  // one for all sequences, or one each
+  if (cache != nullptr) before = cache->at(0).lengths();
+  const Index longest = *std::max_element(before.begin(), before.end());
+  require(time >= 1 && longest + time <= config.context,
+          "decoder: {} tokens do not fit the context of {}", longest + time, config.context);
+  std::vector<Id> all;
+  for (const Index from : before)
+    for (Index t = 0; t < time; ++t) all.push_back(static_cast<Id>(from + t));
+  return cache == nullptr ? Ids({time}, std::move(all))
+                          : Ids({static_cast<Index>(before.size()), time}, std::move(all));
 }
 
 template struct Decoder<float>;

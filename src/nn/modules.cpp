@@ -80,11 +80,12 @@ Var<T> MultiHeadAttention<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) con
   const Var<T> q = ctx.tap("q", w_q(ctx, x));
   const Var<T> k = ctx.tap("k", w_k(ctx, x));
   const Var<T> v = ctx.tap("v", w_v(ctx, x));
+  const Visible<T> seen = ctx.cache ? ctx.cache->extend(k, v) : Visible<T>{k, v, causal()};
   PatternToProbe<T> pattern(ctx);
-  Attend<T> how{.heads = heads, .mask = causal(), .dropout = dropout};
+  Attend<T> how{.heads = heads, .mask = seen.mask, .dropout = dropout};
   how.random = ctx.random;
   how.tap = pattern.if_wanted();
-  const Var<T> z = ctx.tap("z", attention(q, k, v, how));
+  const Var<T> z = ctx.tap("z", attention(q, seen.k, seen.v, how));
   return ctx.tap("out", w_o(ctx, z));
 }
 

@@ -5,6 +5,8 @@
 
 namespace headwise {
 
+static_assert(kFewRows == kernels::kFewRows);
+
 template <Real T>
 Var<T> linear(const Var<T>& x, const Var<T>& w, const Var<T>& b) {
   require_linear("linear", x.shape(), w.shape(), b.shape(), b.absent());

@@ -36,6 +36,10 @@ struct ModelConfig {
   void validate() const;
 };
 
+/// Keys and values of every layer, for decoding.
+template <Real T>
+using Cache = std::vector<KeyValues<T>>;
+
 /// GPT-2's decoder (Radford et al. 2019, "Language models are unsupervised multitask learners",
 /// sec. 2.3): token plus learned position embeddings, pre-norm blocks, a last norm, and logits by
 /// the token embedding (tied) or a matrix of its own. Initialised normal(0, init_std), the
@@ -56,6 +60,15 @@ struct Decoder {
   /// Taps: embed, blocks.0.resid_pre, ..., final, logits.
   Var<T> operator()(const Ctx<T>& ctx, const Ids& ids) const;
 
+  /// An empty cache for so many sequences of up to `capacity` tokens, config.context at most.
+  Cache<T> cache(Index sequences, Index capacity) const;
+  /// Logits (B,V) of the token after the last of ids (B,T), which continue the sequences in the
+  /// cache, each of a length of its own when T is 1. The same as the full forward but for the last
+  /// bits. A sequence's bits do not depend on the others while B T is at most kFewRows, or B is 1.
+  /// Throws ShapeError when a sequence grows beyond config.context, and as KeyValues::extend()
+  /// does.
+  Var<T> next(const Ctx<T>& ctx, const Ids& ids, Cache<T>& cache) const;
+
   /// cross_entropy() of those logits and targets (B,T). Where the vocabulary is large the logits of
   /// all tokens are never held together, unless a probe wants them.
   Var<T> loss(const Ctx<T>& ctx, const Ids& ids, const Ids& targets) const;
@@ -70,7 +83,9 @@ struct Decoder {
 
  private:
   /// The residual stream after the last norm, (B,T,C).
-  Var<T> final(const Ctx<T>& ctx, const Ids& ids) const;
+  Var<T> final(const Ctx<T>& ctx, const Ids& ids, Cache<T>* cache = nullptr) const;
+  /// Positions of tokens (B,T): (T), or (B,T) after those in a cache.
+  Ids places(const Shape& shape, const Cache<T>* cache) const;
   Var<T> output_weight(const Ctx<T>& ctx) const {
     return ctx.use(head ? head->weight : tok.weight);
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "headwise/ops/key_values.hpp"
 #include "headwise/ops/ops.hpp"
 
 namespace headwise {
@@ -24,16 +25,17 @@ struct Probe {
 /// A null member means "off": the same line of code trains, infers and is watched.
 template <Real T>
 struct Ctx {
-  Tape<T>* tape = nullptr;      ///< null: inference, nothing is recorded
-  Probe<T>* probe = nullptr;    ///< null: nobody is watching
-  Rng* random = nullptr;        ///< null: no dropout
-  const Ctx* parent = nullptr;  ///< with `name` and `index`, the path so far
+  Tape<T>* tape = nullptr;        ///< null: inference, nothing is recorded
+  Probe<T>* probe = nullptr;      ///< null: nobody is watching
+  Rng* random = nullptr;          ///< null: no dropout
+  KeyValues<T>* cache = nullptr;  ///< of the layer at hand; null: nothing is kept for later calls
+  const Ctx* parent = nullptr;    ///< with `name` and `index`, the path so far
   std::string_view name{};
   Index index = -1;
 
   /// The context of a part. Lives on the stack, below its parent.
   [[nodiscard]] Ctx in(std::string_view part, Index i = -1) const {
-    return {tape, probe, random, this, part, i};
+    return {tape, probe, random, cache, this, part, i};
   }
   [[nodiscard]] Var<T> use(const Param<T>& p) const {
     return tape ? tape->use(p) : Var<T>(p.value);

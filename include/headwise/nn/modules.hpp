@@ -63,7 +63,8 @@ struct BlockConfig {
 /// Causal multi-head self-attention: Q = x W_Q^T, K = x W_K^T, V = x W_V^T, each with its bias,
 /// heads side by side, then W_O (Vaswani et al. 2017, arXiv:1706.03762, sec. 3.2.2).   x (B,T,C).
 /// Head h owns the rows [hD, (h+1)D) of W_Q, W_K and W_V and the same columns of W_O.
-/// Taps: q, k, v, pattern, z (heads before W_O), out.
+/// With a cache the x are the tokens after those it holds, which they see as well.
+/// Taps: q, k, v (of x alone), pattern, z (heads before W_O), out.
 template <Real T>
 struct MultiHeadAttention {
   Linear<T> w_q, w_k, w_v, w_o;

@@ -47,6 +47,10 @@ Var<T> mean(const Var<T>& x, const std::vector<Index>& axes = {}, bool keep = fa
 template <Real T>
 Var<T> matmul(const Var<T>& a, const Var<T>& b);
 
+/// Rows up to which linear() reads its weight once for all of them, and gives each the bits that it
+/// has alone: a sample does not change with those decoded beside it.
+inline constexpr Index kFewRows = 8;
+
 /// y = x w^T + b.   x (..., C), w (O,C), b (O) or absent, result (..., O).
 /// Throws ShapeError when C or O disagree.
 template <Real T>

@@ -70,6 +70,7 @@ void* pool_take(std::size_t bytes) {
       memory = std::aligned_alloc(64, size);
     }
     if (memory == nullptr) throw std::bad_alloc();
+    if (size >= kKept) ++p.stats.allocations;
     if (size >= kLarge) ++p.stats.large_allocations;
   }
   ++p.stats.live_buffers;

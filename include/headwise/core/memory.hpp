@@ -10,7 +10,8 @@ struct MemoryStats {
   std::size_t live_buffers = 0;       ///< buffers that some tensor owns
   std::size_t live_bytes = 0;         ///< their bytes
   std::size_t cached_bytes = 0;       ///< bytes kept for the next tensor of that size
-  std::size_t large_allocations = 0;  ///< buffers of 1 MiB or more taken from the system
+  std::size_t allocations = 0;        ///< buffers of 4 KiB or more taken from the system
+  std::size_t large_allocations = 0;  ///< those of 1 MiB or more
 };
 
 MemoryStats memory_stats();

@@ -12,17 +12,18 @@ int main(int argc, char** argv) {
   const Tokenizer tokenizer = Tokenizer::learn(TokenizerKind::character, builtin_text());
   const ModelConfig config{
       .vocab = tokenizer.vocab(), .layers = 2, .heads = 4, .width = 64, .context = 64};
-  const Split text = split(tokenizer.encode(builtin_text()), config.context);
+  const TextSource text(tokenizer.encode(builtin_text()), config.context);
 
   Rng rng(1);
   Decoder<float> model(config, rng);
-  fmt::print("{} parameters, {} tokens to train on\n", parameter_count(model), text.train.size());
+  fmt::print("{} parameters, {} tokens to train on\n", parameter_count(model),
+             text.parts().train.size());
 
   Trainer<float> trainer(
       model,
       {.batch = 16, .steps = steps, .lr = 3e-3, .warmup = 20, .eval_every = 50, .eval_batches = 5},
       text, 1);
-  const double at_first = evaluate(model, text.valid, 16, 5).mean;
+  const double at_first = evaluate(model, text, 16, 5).mean;
   while (!trainer.done()) {
     const StepRecord step = trainer.step();
     if (step.step % 50 != 0) continue;

@@ -32,17 +32,17 @@ int main(int argc, char** argv) {
   const Index steps = argc > 1 ? std::atoll(argv[1]) : 200;
 
   const std::string_view corpus = builtin_text();
-  const CharTokenizer tokenizer = CharTokenizer::from_text(corpus);
+  const Tokenizer tokenizer = Tokenizer::learn(TokenizerKind::character, corpus);
   const ModelConfig config{
       .vocab = tokenizer.vocab(), .layers = 2, .heads = 4, .width = 64, .context = 64};
-  const Split text = split(tokenizer.encode(corpus), config.context);
+  const TextSource text(tokenizer.encode(corpus), config.context);
   Rng rng(1);
   Decoder<float> model(config, rng);
   Trainer<float> trainer(model, {.batch = 8, .steps = steps, .lr = 3e-3, .warmup = 20}, text, 1);
   while (!trainer.done()) trainer.step();
 
   std::vector<Batch> batches;
-  for (int i = 0; i < 5; ++i) batches.push_back(random_batch(text.valid, 16, config.context, rng));
+  for (int i = 0; i < 5; ++i) batches.push_back(text.valid(16, rng));
   const double whole = loss(model, batches, nullptr);
   fmt::print("validation loss {:.4f}\n\nlayer  head  rise when closed\n", whole);
   double most = 0;

@@ -5,6 +5,7 @@
 #include "data/task_parts.hpp"
 #include "headwise/core/error.hpp"
 #include "headwise/core/hash.hpp"
+#include "headwise/data/tokenizer.hpp"
 
 namespace headwise {
 namespace {
@@ -55,7 +56,7 @@ bool validates(std::string_view input) {
 }
 
 std::vector<std::string> characters_of(std::string_view text) {
-  return CharTokenizer::from_text(text).tokens();
+  return Tokenizer::learn(TokenizerKind::character, text).tokens();
 }
 
 std::unique_ptr<Task> generated_task(const TaskSpec& spec, Index length) {
@@ -86,10 +87,14 @@ std::vector<std::string> task_names() {
   return names;
 }
 
+bool is_task_file(std::string_view name) {
+  return name.find_first_of("./") != std::string_view::npos;
+}
+
 std::unique_ptr<Task> make_task(const std::string& name_or_file, Index length) {
   for (const TaskSpec& spec : task_table())
     if (spec.name == name_or_file) return generated_task(spec, length);
-  require<UsageError>(name_or_file.find_first_of("./") != std::string::npos,
+  require<UsageError>(is_task_file(name_or_file),
                       "--task: '{}' is none of {}, and no file (FILE.tsv: a file's name has a '.' "
                       "or '/' in it)",
                       name_or_file, fmt::join(task_names(), ", "));

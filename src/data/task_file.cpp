@@ -4,6 +4,7 @@
 
 #include "data/task_parts.hpp"
 #include "headwise/core/error.hpp"
+#include "headwise/core/hash.hpp"
 
 namespace headwise {
 namespace {
@@ -21,6 +22,7 @@ class FileTask final : public Task {
   Example valid(Rng& rng) const override { return draw(valid_, rng); }
   Index train_size() const override { return static_cast<Index>(train_.size()); }
   Index valid_size() const override { return static_cast<Index>(valid_.size()); }
+  std::string hash() const override { return hash_; }
   bool shared() const override { return shared_; }
 
  private:
@@ -28,7 +30,7 @@ class FileTask final : public Task {
     return part[static_cast<std::size_t>(rng.below(static_cast<Index>(part.size())))];
   }
 
-  std::string path_;
+  std::string path_, hash_;
   std::vector<std::string> alphabet_;
   Index longest_ = 0;
   bool shared_ = false;
@@ -82,6 +84,7 @@ std::vector<std::string> alphabet_of(const std::vector<std::string_view>& lines,
 
 FileTask::FileTask(const std::string& path) : path_(path) {
   const std::string text = read_text(path);
+  hash_ = text_hash(text);
   struct Answer {
     std::string_view text;
     std::size_t line;

@@ -22,26 +22,67 @@ double loss_of(const Decoder<T>& model, const Batch& batch) {
   return static_cast<double>(model.loss(ctx, batch.inputs, batch.targets).item());
 }
 
+/// Right answers, and all.
+struct Answers {
+  Index right = 0, all = 0;
+};
+
+/// Counts the answers of a batch.   logits (B,T,V), targets (B,T).
+template <Real T>
+void count(const Tensor<T>& logits, const Ids& targets, Accuracy accuracy, Answers& answers) {
+  const Index time = targets.shape[1], vocab = logits.shape().last();
+  const T* row = logits.data();
+  auto target = targets.values.begin();
+  for (Index b = 0; b < targets.shape[0]; ++b) {
+    Index asked = 0, right = 0;
+    for (Index t = 0; t < time; ++t, row += vocab, ++target) {
+      if (*target == kIgnore) continue;
+      ++asked;
+      right += std::max_element(row, row + vocab) - row == *target;
+    }
+    if (asked == 0) continue;
+    const bool whole = accuracy == Accuracy::whole;
+    answers.all += whole ? 1 : asked;
+    answers.right += whole ? right == asked : right;
+  }
+}
+
 }  // namespace
 
 template <Real T>
-std::optional<Loss> evaluate(const Decoder<T>& model, const std::vector<Id>& tokens, Index batch,
+std::optional<Loss> evaluate(const Decoder<T>& model, const Source& source, Index batch,
                              Index batches, FunctionRef<bool()> keep_going) {
+  const Ctx<T> ctx;
+  const std::optional<Accuracy> accuracy = source.accuracy();
   Rng rng(kEvaluationSeed);
-  Loss loss;
+  double total = 0;
+  Index tokens = 0;
+  Answers answers;
   for (Index i = 0; i < batches; ++i) {
     if (!keep_going()) return std::nullopt;
-    const Batch b = random_batch(tokens, batch, model.config.context, rng);
-    loss.mean += loss_of(model, b);
-    loss.tokens += b.targets.shape.size();
+    const Batch b = source.valid(batch, rng);
+    const Index counts = counted(b.targets);
+    double loss = 0;
+    if (accuracy) {
+      const Var<T> logits = model(ctx, b.inputs);
+      loss = static_cast<double>(cross_entropy(logits, b.targets).item());
+      count(logits.value(), b.targets, *accuracy, answers);
+    } else {
+      loss = loss_of(model, b);
+    }
+    total += loss * static_cast<double>(counts);
+    tokens += counts;
   }
-  loss.mean /= static_cast<double>(batches);
+  Loss loss{.mean = total / static_cast<double>(std::max<Index>(1, tokens)), .tokens = tokens};
+  if (accuracy)
+    loss.accuracy =
+        static_cast<double>(answers.right) / static_cast<double>(std::max<Index>(1, answers.all));
   return loss;
 }
 
 template <Real T>
-Loss evaluate(const Decoder<T>& model, const std::vector<Id>& tokens, Index batch, Index batches) {
-  return *evaluate(model, tokens, batch, batches, [] { return true; });
+Loss evaluate(const Decoder<T>& model, const Source& source, Index batch, Index batches) {
+  return *evaluate(model, source, batch, batches, [] { return true; });
 }
 
 template <Real T>
@@ -57,10 +98,10 @@ Loss evaluate_all(const Decoder<T>& model, const std::vector<Id>& tokens) {
   return {total / static_cast<double>(predicted), predicted};
 }
 
-#define HEADWISE_INSTANTIATE(T)                                                                  \
-  template std::optional<Loss> evaluate(const Decoder<T>&, const std::vector<Id>&, Index, Index, \
-                                        FunctionRef<bool()>);                                    \
-  template Loss evaluate(const Decoder<T>&, const std::vector<Id>&, Index, Index);               \
+#define HEADWISE_INSTANTIATE(T)                                                         \
+  template std::optional<Loss> evaluate(const Decoder<T>&, const Source&, Index, Index, \
+                                        FunctionRef<bool()>);                           \
+  template Loss evaluate(const Decoder<T>&, const Source&, Index, Index);               \
   template Loss evaluate_all(const Decoder<T>&, const std::vector<Id>&);
 HEADWISE_INSTANTIATE(float)
 HEADWISE_INSTANTIATE(double)

@@ -27,7 +27,9 @@ json to_json(const T& x) {
 /// What the first runs did not write: where it is absent, the default is what they did. Everything
 /// else must be there.
 bool added_later(std::string_view key) {
-  return key == "blas" || key == "schedule" || key == "freeze";
+  static constexpr std::array<std::string_view, 5> kAdded = {"blas", "schedule", "freeze", "task",
+                                                             "length"};
+  return std::find(kAdded.begin(), kAdded.end(), key) != kAdded.end();
 }
 
 /// Reads j[key], which must be just what x is: no fraction for a whole number, no number for a
@@ -99,6 +101,8 @@ RunConfig read_config(const std::string& path) {
     read(j, "seed", c.seed);
     read(j, "data", c.data);
     read(j, "data_hash", c.data_hash);
+    read(j, "task", c.task);
+    read(j, "length", c.length);
     read(j, "blas", c.blas);
     c.model.validate();
     c.train.validate();
@@ -107,8 +111,6 @@ RunConfig read_config(const std::string& path) {
 }
 
 }  // namespace
-
-std::string text_hash(std::string_view text) { return fmt::format("{:016x}", fnv1a(text)); }
 
 Run::Run(std::string folder, const RunConfig& config, Tokenizer tokenizer)
     : folder_(std::move(folder)), config_(config), tokenizer_(std::move(tokenizer)) {}
@@ -154,6 +156,8 @@ std::string Run::config_text() const {
                   {"dtype", to_json(config_.dtype)},
                   {"seed", config_.seed},
                   {"data", config_.data},
+                  {"task", config_.task},
+                  {"length", config_.length},
                   {"data_hash", config_.data_hash},
                   {"blas", config_.blas}};
   try {

@@ -69,11 +69,11 @@ class Metadata {
 }  // namespace
 
 template <Real T>
-Trainer<T>::Trainer(Decoder<T>& model, const TrainOptions& options, const Split& text,
+Trainer<T>::Trainer(Decoder<T>& model, const TrainOptions& options, const Source& source,
                     std::uint64_t seed)
     : model_(model),
       options_(options),
-      text_(text),
+      source_(source),
       adam_(
           {.weight_decay = options.weight_decay, .beta1 = options.beta1, .beta2 = options.beta2}) {
   options.validate();
@@ -141,7 +141,8 @@ StepRecord Trainer<T>::step() {
   for (std::vector<Batch>& groups : batches)
     for (Index i = 0; i < count; ++i) {
       const Index sequences = (i + 1) * options_.batch / count - i * options_.batch / count;
-      groups.push_back(random_batch(text_.train, sequences, model_.config.context, places));
+      groups.push_back(source_.train(sequences, places));
+      record.tokens += groups.back().inputs.shape.size();
       total += counted(groups.back().targets);
     }
   zero_grad(model_);
@@ -172,7 +173,7 @@ StepRecord Trainer<T>::step() {
 template <Real T>
 std::optional<EvalRecord> Trainer<T>::evaluate(FunctionRef<bool()> keep_going) {
   const std::optional<Loss> loss =
-      headwise::evaluate(model_, text_.valid, options_.batch, options_.eval_batches, keep_going);
+      headwise::evaluate(model_, source_, options_.batch, options_.eval_batches, keep_going);
   if (!loss) return std::nullopt;
   require<Error>(std::isfinite(loss->mean),
                  "step {}: the validation loss is {} at learning rate {}", state_.steps, loss->mean,
@@ -183,6 +184,7 @@ std::optional<EvalRecord> Trainer<T>::evaluate(FunctionRef<bool()> keep_going) {
       .step = state_.steps,
       .train_loss = state_.loss_sum / static_cast<double>(std::max<Index>(1, state_.loss_count)),
       .val_loss = state_.val_loss,
+      .val_accuracy = loss->accuracy,
       .lr = state_.lr,
       .best = state_.val_loss < state_.best_val_loss};
   state_.best_val_loss = std::min(state_.best_val_loss, state_.val_loss);

@@ -10,12 +10,12 @@
 namespace headwise {
 namespace {
 
-Split random_text(Index vocab) {
+TextSource random_text(Index vocab, Index context) {
   constexpr Index kTokens = 200'000;
   Rng rng(1);
   Split text;
   for (Index i = 0; i < kTokens; ++i) text.train.push_back(static_cast<Id>(rng.below(vocab)));
-  return text;
+  return TextSource(std::move(text), context);
 }
 
 void training_step(benchmark::State& state, std::string_view name) {
@@ -23,7 +23,7 @@ void training_step(benchmark::State& state, std::string_view name) {
   set_threads(static_cast<int>(state.range(0)));
   Rng rng(1);
   Decoder<float> model(preset.model, rng);
-  const Split text = random_text(preset.model.vocab);
+  const TextSource text = random_text(preset.model.vocab, preset.model.context);
   Trainer<float> trainer(model, {.batch = preset.batch, .steps = 1'000'000'000}, text, 1);
   for (auto _ : state) trainer.step();
   state.counters["tokens/s"] =

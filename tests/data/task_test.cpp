@@ -1,6 +1,8 @@
 // Tasks: their definitions by plain code, the split, files, and batches.
 #include "headwise/data/task.hpp"
 
+#include "headwise/data/tokenizer.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -332,7 +334,7 @@ TEST_CASE("what is wrong in a file is said with its line", "[data][task][errors]
 TEST_CASE("a batch is padded with newlines, and only what counts is a target",
           "[data][task][batch]") {
   const auto task = task_of("1\tgr\u00FC\n3\tx\n2\ty\n");
-  const auto tokenizer = CharTokenizer::from_tokens(task->alphabet());
+  const auto tokenizer = Tokenizer::from_tokens(TokenizerKind::character, task->alphabet());
   const auto encode = [&](std::string_view text) { return tokenizer.encode(text); };
   Rng rng(1);
   const Batch b = task_batch(*task, encode, false, 20, rng);
@@ -359,7 +361,7 @@ TEST_CASE("a batch is padded with newlines, and only what counts is a target",
 
 TEST_CASE("induction's batch has 64 tokens a row", "[data][task][batch]") {
   const auto task = make_task("induction");
-  const auto tokenizer = CharTokenizer::from_tokens(task->alphabet());
+  const auto tokenizer = Tokenizer::from_tokens(TokenizerKind::character, task->alphabet());
   const auto encode = [&](std::string_view text) { return tokenizer.encode(text); };
   Rng rng(1), again(1);
   const Batch b = task_batch(*task, encode, false, 3, rng);

@@ -21,10 +21,10 @@ Var<T> cube(const Var<T>& x) {
 int main() {
   std::string text;
   for (int i = 0; i < 40; ++i) text += "the cat sat on the mat. ";
-  const CharTokenizer tokenizer = CharTokenizer::from_text(text);
+  const Tokenizer tokenizer = Tokenizer::learn(TokenizerKind::character, text);
   const ModelConfig config{
       .vocab = tokenizer.vocab(), .layers = 1, .heads = 2, .width = 16, .context = 16};
-  const Split tokens = split(tokenizer.encode(text), config.context);
+  const TextSource tokens(tokenizer.encode(text), config.context);
   Rng rng(1);
   Decoder<float> model(config, rng);
   Trainer<float> trainer(model, {.batch = 8, .steps = 10, .lr = 1e-2, .warmup = 2}, tokens, 1);

@@ -25,12 +25,12 @@ inline std::vector<Id> walk(Index length, Index vocab, std::uint64_t seed = 1) {
 template <Real T>
 struct Training {
   Decoder<T> model;
-  Split text;
+  TextSource text;
   Trainer<T> trainer;
 
   Training(const ModelConfig& config, const TrainOptions& options, std::uint64_t seed)
       : model(decoder(config, seed)),
-        text(split(walk(600, config.vocab), config.context)),
+        text(walk(600, config.vocab), config.context),
         trainer(model, options, text, seed) {}
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;

@@ -29,7 +29,7 @@ TEST_CASE("a model that knows nothing has the loss ln V", "[train][evaluate]") {
   const test::OneThread quick;
   const Decoder<float> model = indifferent();
   const auto tokens = test::walk(100, 10);
-  const Loss some = evaluate(model, tokens, 3, 2), all = evaluate_all(model, tokens);
+  const Loss some = evaluate(model, TextSource(tokens, 8), 3, 2), all = evaluate_all(model, tokens);
   CHECK(some.mean == Approx(std::log(10.)).epsilon(1e-6));
   CHECK(some.tokens == 3 * 2 * 8);
   CHECK(all.mean == Approx(std::log(10.)).epsilon(1e-6));
@@ -43,9 +43,10 @@ TEST_CASE("an evaluation is the same at every call and drops nothing", "[train][
   config.dropout = 0;
   const auto plain = test::rough_decoder<float>(config, 1);
   const auto tokens = test::walk(100, 10);
-  const double loss = evaluate(model, tokens, 4, 5).mean;
-  CHECK(loss == evaluate(model, tokens, 4, 5).mean);
-  CHECK(loss == evaluate(plain, tokens, 4, 5).mean);
+  const TextSource text(tokens, 8);
+  const double loss = evaluate(model, text, 4, 5).mean;
+  CHECK(loss == evaluate(model, text, 4, 5).mean);
+  CHECK(loss == evaluate(plain, text, 4, 5).mean);
   CHECK(evaluate_all(model, tokens).mean == evaluate_all(plain, tokens).mean);
 }
 
@@ -74,7 +75,8 @@ TEST_CASE("a text too short to evaluate is refused", "[train][evaluate][errors]"
   CHECK_THROWS_WITH(evaluate_all(model, {1}), "text: 1 tokens, need at least 2 to predict one");
   CHECK_THROWS_WITH(evaluate_all(model, {}), "text: 0 tokens, need at least 2 to predict one");
   CHECK_THROWS_AS(evaluate_all(model, {1}), DataError);
-  CHECK_THROWS_AS(evaluate(model, test::walk(8, 10), 1, 1), DataError);
+  const TextSource short_text(Split{.train = {}, .valid = test::walk(8, 10)}, 8);
+  CHECK_THROWS_AS(evaluate(model, short_text, 1, 1), DataError);
 }
 
 TEST_CASE("an evaluation record tells of the steps since the last one", "[train][evaluate]") {
@@ -89,7 +91,7 @@ TEST_CASE("an evaluation record tells of the steps since the last one", "[train]
     CHECK(r.step == t.trainer.steps_done());
     CHECK(r.train_loss == Approx(total / 5).epsilon(1e-14));
     CHECK(r.lr == learning_rate(kSmallTraining, r.step - 1));
-    CHECK(r.val_loss == evaluate(t.model, t.text.valid, 4, 3).mean);
+    CHECK(r.val_loss == evaluate(t.model, t.text, 4, 3).mean);
     CHECK(r.best == (r.val_loss < lowest));
     lowest = std::min(lowest, r.val_loss);
     CHECK(t.trainer.val_loss() == r.val_loss);

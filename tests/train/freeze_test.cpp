@@ -137,13 +137,16 @@ TEMPLATE_TEST_CASE("training leaves what is frozen, and its moments, alone", "[t
 
 TEST_CASE("a run with frozen parameters resumes to the bit from its folder", "[train][freeze]") {
   const test::OneThread quick;
-  const RunConfig config{.model = kSmallModel, .train = freezing("tok.weight,blocks.1.*")};
+  RunConfig config;
+  config.model = kSmallModel;
+  config.train = freezing("tok.weight,blocks.1.*");
   Training<float> straight(config.model, config.train, 1), first(config.model, config.train, 1);
   straight.run(10);
   first.run(5);
   const test::TemporaryFolder folder;
-  save_run(Run::create(folder.path(), config, CharTokenizer::from_text("abcdefghij")),
-           first.trainer, first.model, true);
+  save_run(
+      Run::create(folder.path(), config, Tokenizer::learn(TokenizerKind::character, "abcdefghij")),
+      first.trainer, first.model, true);
   const Run run = Run::open(folder.path());
   CHECK(run.config().train.freeze == "tok.weight,blocks.1.*");
   Training<float> second(run.config().model, run.config().train, 99);

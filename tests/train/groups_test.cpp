@@ -35,7 +35,7 @@ template <Real T>
 ModelPass<T> first_step(const ModelConfig& c, const TrainOptions& o,
                         const std::vector<Id>& tokens) {
   auto model = rough_decoder<T>(c, 1);
-  const Split text{.train = tokens, .valid = tokens};
+  const TextSource text(Split{.train = tokens, .valid = tokens}, c.context);
   Trainer<T> trainer(model, o, text, 1);
   ModelPass<T> pass;
   pass.loss = trainer.step().loss;
@@ -114,8 +114,9 @@ TEST_CASE("a loss that is not finite in one group stops the step", "[train][grou
   Rng rng(1);
   Decoder<float> model(c, rng);
   std::fill_n(model.tok.weight.value.data() + 9 * 16, 16, std::numeric_limits<float>::quiet_NaN());
-  Split text{.train = walk(600, 9), .valid = {}};
-  text.train[300] = 9;  // one window in 75 has it
+  Split parts{.train = walk(600, 9), .valid = {}};
+  parts.train[300] = 9;  // one window in 75 has it
+  const TextSource text(parts, c.context);
   Trainer<float> trainer(model, options(48), text, 1);
   std::string message;
   Index done = 0;

@@ -67,7 +67,7 @@ TEST_CASE("impossible rates are refused by option and value", "[train][options][
 TEST_CASE("a trainer takes no impossible options", "[train][options][errors]") {
   Rng rng(1);
   Decoder<float> model({.vocab = 4, .layers = 1, .heads = 1, .width = 4, .context = 4}, rng);
-  const Split text;
+  const TextSource text(Split(), 4);
   CHECK_THROWS_WITH(Trainer<float>(model, {.lr = 0}, text, 1), "--lr: 0 is not above 0");
 }
 

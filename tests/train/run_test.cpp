@@ -4,6 +4,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "headwise/core/hash.hpp"
 #include "headwise/core/parse.hpp"
 #include "support/catch.hpp"
 #include "support/training.hpp"
@@ -51,6 +52,8 @@ RunConfig unusual() {
           .dtype = Dtype::f64,
           .seed = 0xFFFFFFFFFFFFFFFF,
           .data = "a \"quoted\"\\path\n\u00FC.txt",
+          .task = "pairs.tsv",
+          .length = 19,
           .data_hash = text_hash("abc"),
           .blas = "some BLAS"};
 }
@@ -63,7 +66,7 @@ RunConfig small() {
 }
 
 /// What the first runs did not write.
-const std::set<std::string> kAddedLater = {"blas", "schedule", "freeze"};
+const std::set<std::string> kAddedLater = {"blas", "schedule", "freeze", "task", "length"};
 
 /// Every option as text, by name.
 template <class Options>

@@ -1,7 +1,10 @@
 // A fingerprint of bytes, the same on every platform and for ever.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace headwise {
@@ -13,5 +16,8 @@ constexpr std::uint64_t fnv1a(std::string_view bytes) {
   for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3;
   return hash;
 }
+
+/// It as hexadecimal digits.
+inline std::string text_hash(std::string_view text) { return fmt::format("{:016x}", fnv1a(text)); }
 
 }  // namespace headwise

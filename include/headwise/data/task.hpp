@@ -51,6 +51,8 @@ class Task {
   /// Different examples in each part; 0: drawn without end.
   [[nodiscard]] virtual Index train_size() const { return 0; }
   [[nodiscard]] virtual Index valid_size() const { return 0; }
+  /// text_hash() of the file; "" where there is none.
+  [[nodiscard]] virtual std::string hash() const { return ""; }
   /// Too few examples to part: both parts are all of them.
   [[nodiscard]] virtual bool shared() const { return false; }
 };
@@ -83,7 +85,10 @@ std::vector<TaskSpec> task_table();
 /// Their names.
 std::vector<std::string> task_names();
 
-/// The task of a name, or of a file when there is a '.' or '/' in it. `length` is that of the
+/// Whether `--task` means a file by it: there is a '.' or '/' in it.
+bool is_task_file(std::string_view name);
+
+/// The task of a name, or of a file (see is_task_file()). `length` is that of the
 /// generated sequences, 0: the task's default.
 ///
 /// A file is UTF-8 with one example a line: prompt, tab, answer. Lines end with LF or CRLF; empty
@@ -95,8 +100,8 @@ std::unique_ptr<Task> make_task(const std::string& name_or_file, Index length = 
 
 /// Sequences of a task, each padded at the end to the longest with the newline's id. Targets that
 /// do not count, those of the padding among them, are kIgnore.   inputs, targets (B,T), T = longest
-/// - 1. `encode` gives one id a character, as CharTokenizer does; throws ShapeError when it does
-/// not.
+/// - 1. `encode` gives one id a character, as Tokenizer does for characters; throws ShapeError when
+/// it does not.
 Batch task_batch(const Task& task, FunctionRef<std::vector<Id>(std::string_view)> encode,
                  bool valid, Index batch, Rng& rng);
 

@@ -1,26 +1,30 @@
-// How well a model predicts a text.
+// How well a model predicts.
 #pragma once
 
 #include <optional>
 #include <vector>
 
+#include "headwise/data/source.hpp"
 #include "headwise/models/decoder.hpp"
 
 namespace headwise {
 
-/// Loss of some text: mean nats a token, over how many.
+/// Loss on some tokens: mean nats each, over how many; and how many answers are right, where there
+/// are answers.
 struct Loss {
   double mean = 0;
   Index tokens = 0;
+  std::optional<double> accuracy{};  ///< share of right answers, see Accuracy
 };
 
-/// Mean loss over the batches an evaluation draws from `tokens`: the same ones at every call, in
-/// every run. Nothing is recorded, nothing is dropped.
+/// Mean loss over the batches an evaluation draws from the source's validation part: the same ones
+/// at every call, in every run. Nothing is recorded, nothing is dropped. An answer is right when
+/// each of its tokens is the likeliest one given those before it (so greedy decoding writes it).
 template <Real T>
-Loss evaluate(const Decoder<T>& model, const std::vector<Id>& tokens, Index batch, Index batches);
+Loss evaluate(const Decoder<T>& model, const Source& source, Index batch, Index batches);
 /// The same, but nothing once keep_going(), asked before each batch, is false.
 template <Real T>
-std::optional<Loss> evaluate(const Decoder<T>& model, const std::vector<Id>& tokens, Index batch,
+std::optional<Loss> evaluate(const Decoder<T>& model, const Source& source, Index batch,
                              Index batches, FunctionRef<bool()> keep_going);
 
 /// Mean loss over a whole text: windows of the model's context, side by side, every token but the

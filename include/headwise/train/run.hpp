@@ -21,12 +21,11 @@ struct RunConfig {
   Dtype dtype = Dtype::f32;
   std::uint64_t seed = 1;
   std::string data;       ///< path of the text, "-" for standard input, "" for the built-in stories
-  std::string data_hash;  ///< of its bytes, so that a resumed run cannot go on with another text
+  std::string task;       ///< the task instead of a text: its name or its file
+  Index length = 0;       ///< of the task's inputs; 0: its default
+  std::string data_hash;  ///< of the text's or the file's bytes: a resumed run needs the same
   std::string blas;       ///< blas_description() so far: another one gives other last bits
 };
-
-/// 64 bits of a text as hexadecimal digits (FNV-1a): tells two texts apart, no more.
-std::string text_hash(std::string_view text);
 
 /// Files of a run: config.json, tokenizer.json, log.jsonl, last.safetensors, model.safetensors.
 class Run {

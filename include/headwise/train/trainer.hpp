@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "headwise/data/text.hpp"
+#include "headwise/data/source.hpp"
 #include "headwise/models/decoder.hpp"
 #include "headwise/train/adamw.hpp"
 #include "headwise/train/evaluate.hpp"
@@ -20,6 +20,7 @@ struct StepRecord {
   double loss = 0;       ///< of its batches, before the update
   double grad_norm = 0;  ///< before clipping
   double lr = 0;         ///< used in this step
+  Index tokens = 0;      ///< that went through the model
 };
 
 /// One evaluation.
@@ -27,18 +28,19 @@ struct EvalRecord {
   Index step = 0;         ///< updates done
   double train_loss = 0;  ///< mean of the steps since the last evaluation
   double val_loss = 0;
-  double lr = 0;      ///< of the last step
-  bool best = false;  ///< the lowest val_loss so far
+  std::optional<double> val_accuracy{};  ///< of a task
+  double lr = 0;                         ///< of the last step
+  bool best = false;                     ///< the lowest val_loss so far
 };
 
-/// Trains a decoder on a text. Everything random is a function of (seed, step), so that a run that
+/// Trains a decoder. Everything random is a function of (seed, step), so that a run that
 /// stops and resumes is the same run to the bit, at any number of threads.
 template <Real T>
 class Trainer {
  public:
-  /// Throws UsageError as options.validate() and freeze() do. The model is the caller's and is
-  /// trained in place.
-  Trainer(Decoder<T>& model, const TrainOptions& options, const Split& text, std::uint64_t seed);
+  /// Throws UsageError as options.validate() and freeze() do. Model and source are the caller's;
+  /// the model is trained in place.
+  Trainer(Decoder<T>& model, const TrainOptions& options, const Source& source, std::uint64_t seed);
 
   /// One update. Throws Error, before anything has changed, when the loss or a gradient is not
   /// finite, or a trainable parameter got no gradient; the message names step, rate and parameter.
@@ -76,7 +78,7 @@ class Trainer {
 
   Decoder<T>& model_;
   TrainOptions options_;
-  const Split& text_;
+  const Source& source_;
   AdamW<T> adam_;
   Profile* profile_ = nullptr;
   Index parameters_ = 0;  // trained numbers

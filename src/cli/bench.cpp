@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <cstdio>
-#include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 
+#include "cli/bench_gemm.hpp"
 #include "cli/options.hpp"
 #include "cli/speed.hpp"
 #include "headwise/core/gemm.hpp"
@@ -39,7 +36,8 @@ struct BenchCommand {
       "toy nano char long gpt2 transformer-base bert-base bert-large induction; attention: mha512 "
       "mha1024 mha512x1 mhalong");
     v("context", context, "train, sample: another context than the configuration's; 0: its own");
-    v("batch", batch, "train: another batch than the configuration's; 0: its own");
+    v("batch", batch,
+      "train: another batch than the configuration's; sample: texts side by side (1)");
     v("seconds", seconds, "time to measure for");
     v("profile", profile,
       "train, attention: where the time of a step goes, by op; measures as long again");
@@ -56,13 +54,15 @@ struct Result {
   long peak_mb = 0;         ///< before the machine's own rate is measured
   double flops = 0;         ///< of one piece, attention counted whole, as everybody counts
   double causal_flops = 0;  ///< of what a causal mask leaves to do, without tables looked up
+  double weight_bytes = 0;  ///< of weights read in one piece; 0: not counted
 };
 
 void print(const BenchCommand& c, const Result& r, double gemm) {
   const auto per_second = [&](double x) { return x / r.time.median; };
   const auto known = [](double x, bool is) { return is ? json(x) : json(nullptr); };
   const double share = per_second(r.causal_flops) / 1e9 / gemm;
-  const bool counted = r.flops > 0;
+  const bool counted = r.flops > 0, reads = r.weight_bytes > 0;
+  const double read = reads ? read_rate(0.5) : 1, weights = per_second(r.weight_bytes) / 1e9;
   if (c.json_lines) {
     json line = {{"engine", fmt::format("headwise {}", HEADWISE_VERSION)},
                  {"mode", name_of(r.mode)},
@@ -77,6 +77,10 @@ void print(const BenchCommand& c, const Result& r, double gemm) {
                  {"gemm_gflops", gemm},
                  {"share", known(share, counted)},
                  {"blas", blas_description()}};
+    if (reads) {
+      line["weights_gb_per_second"] = weights;
+      line["read_gb_per_second"] = read;
+    }
     fmt::print("{}\n", line.dump());
     return;
   }
@@ -88,6 +92,9 @@ void print(const BenchCommand& c, const Result& r, double gemm) {
         "{:.1f} GFLOP/s; without the masked half of attention {:.1f}, {:.2f} of this machine's "
         "{:.0f} in plain products\n",
         per_second(r.flops) / 1e9, per_second(r.causal_flops) / 1e9, share, gemm);
+  if (reads)
+    fmt::print("weights read at {:.1f} GB/s, {:.2f} of the {:.1f} that memory gives\n", weights,
+               weights / read, read);
   fmt::print("{} parameters, {} MB at most in memory; {}\n", r.parameters, r.peak_mb,
              blas_description());
 }
@@ -160,7 +167,8 @@ int bench_train(const BenchCommand& c, std::uint64_t seed) {
   const Preset preset = measured(c);
   Rng rng(seed);
   Decoder<float> model(preset.model, rng);
-  const Split text{.train = random_text(preset.model.vocab, rng), .valid = {}};
+  const TextSource text(Split{.train = random_text(preset.model.vocab, rng), .valid = {}},
+                        preset.model.context);
   TrainOptions options;
   options.batch = preset.batch;
   options.lr = options.min_lr = 3e-4;
@@ -228,115 +236,26 @@ int bench_attention(const BenchCommand& c, std::uint64_t seed) {
   return kDone;
 }
 
-/// Token by token through the whole window, as sample does.
+/// Token by token through the whole window, as sample does, for one text or several side by side.
 int bench_sample(const BenchCommand& c, std::uint64_t seed) {
   const Preset preset = measured(c);
+  const Index texts = c.batch == 0 ? 1 : c.batch;
+  require<UsageError>(texts <= kFewRows, "--batch: {} texts side by side, {} at most", texts,
+                      kFewRows);
   Rng rng(seed);
-  const Decoder<float> model(preset.model, rng);
+  Decoder<float> model(preset.model, rng);
+  const std::vector<std::vector<Id>> prompts(static_cast<std::size_t>(texts), {0});
+  std::vector<Rng> rngs;
+  for (Index i = 0; i < texts; ++i) rngs.emplace_back(seed, static_cast<std::uint64_t>(i));
   Result r{.mode = Mode::sample, .config = std::string(preset.name)};
-  r.parameters = parameter_count(const_cast<Decoder<float>&>(model));
-  r.tokens = preset.model.context;
-  r.time = measure(c.seconds, [&] { sample(model, {0}, r.tokens, {}, rng); });
+  const Index tokens = preset.model.context;
+  r.parameters = parameter_count(model);
+  r.tokens = texts * tokens;
+  r.weight_bytes =
+      static_cast<double>(tokens * (r.parameters - looked_up(preset.model))) * sizeof(float);
+  r.time = measure(c.seconds, [&] { sample(model, prompts, tokens, {}, std::span(rngs)); });
   r.peak_mb = peak_rss_mb();
   print(c, r, gemm_rate(0.5));
-  return kDone;
-}
-
-/// What the BLAS reaches with one set of its kernels.
-struct Rates {
-  std::string kernel;
-  double large = 0;  ///< GFLOP/s of (2048,2048) times (2048,2048): what every share is a share of
-  double small = 0;  ///< GFLOP/s of (768,128) times (128,512), a linear layer of nano
-  double row = 0;    ///< GB/s of one row through a (50257,768) weight, as decoding does
-  double read = 0;   ///< GB/s at which memory can be read
-
-  void visit(auto&& v) {
-    v("kernel", kernel);
-    v("gflops", large);
-    v("small_gflops", small);
-    v("row_gb_per_second", row);
-    v("read_gb_per_second", read);
-  }
-};
-
-Rates rates(double seconds) {
-  constexpr Index kVocab = 50257, kWidth = 768;
-  const double row = product_rate(1, kVocab, kWidth, seconds / 4);
-  const double bytes_a_flop = 4.0 * kVocab * kWidth / product_flops(1, kVocab, kWidth);
-  return {blas_kernel(), gemm_rate(seconds / 4), product_rate(768, 512, 128, seconds / 4),
-          row * bytes_a_flop, read_rate(seconds / 4)};
-}
-
-/// The same in a program of its own that starts with those kernels; nothing where this processor or
-/// this BLAS has none of that name.
-std::optional<Rates> rates_with(const std::string& kernel, double seconds) {
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  const std::string command = fmt::format(
-      "OPENBLAS_CORETYPE={} '{}' bench gemm --json --seconds {} --threads {} 2>/dev/null", kernel,
-      self, seconds, threads());
-  FILE* const pipe = ::popen(command.c_str(), "r");
-  require<Error>(pipe != nullptr, "bench gemm: cannot start {}", self);
-  std::string out;
-  for (int c = 0; (c = std::fgetc(pipe)) != EOF;) out.push_back(static_cast<char>(c));
-  const bool done = ::pclose(pipe) == 0;
-  const json line = json::parse(out, nullptr, false);
-  if (!done || !line.is_object() || line.value("kernel", "") != kernel) return std::nullopt;
-  Rates r;
-  r.visit([&](const char* key, auto& x) { line.at(key).get_to(x); });
-  return r;
-}
-
-/// Medians of each of the BLAS's kernels, measured in turn.
-std::vector<Rates> compare_kernels(double seconds) {
-  constexpr Index kRounds = 3;
-  std::vector<std::string> names = {blas_kernel()};
-#ifdef __x86_64__
-  for (const char* name : {"Haswell", "Zen", "SkylakeX", "Cooperlake"})
-    if (name != blas_kernel()) names.emplace_back(name);
-#endif
-  std::map<std::string, std::vector<Rates>> found;
-  for (Index round = 0; round < kRounds; ++round)
-    for (const std::string& name : names)
-      if (const auto r = rates_with(name, seconds / (kRounds * static_cast<double>(names.size()))))
-        found[name].push_back(*r);
-  std::vector<Rates> medians;
-  for (auto& [name, all] : found) {
-    const auto median = [&, &all = all](double Rates::*member) {
-      std::sort(all.begin(), all.end(),
-                [&](const Rates& a, const Rates& b) { return a.*member < b.*member; });
-      return all[all.size() / 2].*member;
-    };
-    medians.push_back({name, median(&Rates::large), median(&Rates::small), median(&Rates::row),
-                       median(&Rates::read)});
-  }
-  return medians;
-}
-
-int bench_gemm(const BenchCommand& c) {
-  if (c.json_lines) {
-    Rates r = rates(c.seconds);
-    json line = {{"engine", fmt::format("headwise {}", HEADWISE_VERSION)},
-                 {"mode", "gemm"},
-                 {"threads", threads()},
-                 {"blas", blas_description()}};
-    r.visit([&](const char* key, const auto& x) { line[key] = x; });
-    fmt::print("{}\n", line.dump());
-    return kDone;
-  }
-  const std::vector<Rates> found = compare_kernels(c.seconds);
-  require<Error>(std::any_of(found.begin(), found.end(),
-                             [](const Rates& r) { return r.kernel == blas_kernel(); }),
-                 "bench gemm: cannot measure the kernel in use, {}", blas_kernel());
-  fmt::print("matrix products on {} thread(s), {}\n", threads(), blas_description());
-  fmt::print("{:12} {:>16} {:>16} {:>16} {:>18}\n", "kernels", "large, GFLOP/s", "small, GFLOP/s",
-             "one row, GB/s", "memory read, GB/s");
-  for (const Rates& r : found)
-    fmt::print("{:12} {:16.1f} {:16.1f} {:16.1f} {:18.1f}{}\n", r.kernel, r.large, r.small, r.row,
-               r.read, r.kernel == blas_kernel() ? "  in use" : "");
-  fmt::print(
-      "large: (2048,2048) times (2048,2048); small: (768,128) times (128,512); one row: (1,768) "
-      "times (768,50257)\nOPENBLAS_CORETYPE=NAME in the environment chooses; it changes the last "
-      "bits\n");
   return kDone;
 }
 
@@ -359,7 +278,8 @@ std::function<int()> bench_command(CLI::App& app, CommonOptions& common) {
                         "--config: gemm has none, got '{}'", c->config);
     require<UsageError>(mode == Mode::train || mode == Mode::sample || c->context == 0,
                         "--context: is for train and sample");
-    require<UsageError>(mode == Mode::train || c->batch == 0, "--batch: is for train");
+    require<UsageError>(mode == Mode::train || mode == Mode::sample || c->batch == 0,
+                        "--batch: is for train and sample");
     require<UsageError>(c->context >= 0 && c->context < kTextTokens,
                         "--context: {} is not from 0 to {}", c->context, kTextTokens - 1);
     require<UsageError>(c->batch >= 0 && c->batch <= 1 << 20, "--batch: {} is not from 0 to {}",
@@ -372,7 +292,7 @@ std::function<int()> bench_command(CLI::App& app, CommonOptions& common) {
       case Mode::sample:
         return bench_sample(*c, common.seed);
       case Mode::gemm:
-        return bench_gemm(*c);
+        return bench_gemm(c->seconds, c->json_lines);
     }
     return kUsage;
   };

@@ -1,4 +1,4 @@
-// headwise eval RUN: how well a trained model predicts a text.
+// headwise eval RUN: how well a trained model predicts a text, or does its task.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -6,8 +6,8 @@
 #include <numbers>
 
 #include "cli/load.hpp"
+#include "cli/material.hpp"
 #include "cli/options.hpp"
-#include "cli/run_text.hpp"
 
 namespace headwise::cli {
 namespace {
@@ -22,34 +22,63 @@ struct EvalCommand {
   }
 };
 
+/// Sequences that a task's model is examined with.
+constexpr Index kExamined = 4096, kAtOnce = 64;
+
+/// A loss, and how many bytes a token has.
+struct Measured {
+  Loss loss;
+  double bytes_per_token = 1;
+};
+
+Measured measure_task(const Run& run, const auto& model) {
+  const Material material = material_of_run(run, "");
+  return {evaluate(model, *material.source, kAtOnce, kExamined / kAtOnce)};
+}
+
+Measured measure_text(const EvalCommand& c, const Run& run, const auto& model) {
+  std::vector<Id> tokens;
+  if (c.data.empty()) {
+    const Material material = material_of_run(run, "");
+    tokens = dynamic_cast<const TextSource&>(*material.source).parts().valid;
+  } else {
+    tokens = about(c.data, [&] { return run.tokenizer().encode(read_text(c.data)); });
+  }
+  const Loss loss = evaluate_all(model, tokens);
+  const Index bytes = run.tokenizer().bytes(std::span<const Id>(tokens).subspan(1));
+  return {loss, static_cast<double>(bytes) / static_cast<double>(loss.tokens)};
+}
+
+void print(const EvalCommand& c, const Measured& m) {
+  const double bits = m.loss.mean / std::numbers::ln2;
+  const std::optional<double> right = m.loss.accuracy;
+  if (c.json_lines)
+    fmt::print("{}\n", nlohmann::json{{"event", "eval"},
+                                      {"loss", m.loss.mean},
+                                      {"bits_per_token", bits},
+                                      {"bits_per_byte", bits / m.bytes_per_token},
+                                      {"perplexity", std::exp(m.loss.mean)},
+                                      {"accuracy", right ? nlohmann::json(*right) : nullptr},
+                                      {"tokens", m.loss.tokens}}
+                           .dump());
+  else
+    fmt::print(
+        "loss {:.4f} nats, {:.4f} bits a token, {:.4f} bits a byte, perplexity {:.3f}, over {} "
+        "tokens{}\n",
+        m.loss.mean, bits, bits / m.bytes_per_token, std::exp(m.loss.mean), m.loss.tokens,
+        right ? fmt::format("; {:.2f} % right", 100 * *right) : "");
+}
+
 int eval_run(const EvalCommand& c) {
   const Run run = Run::open(c.run);
-  const bool own = c.data.empty();
-  const std::string text = own ? text_of_run(run, "") : text_of(c.data);
-  std::vector<Id> tokens =
-      about(own ? run.folder() : c.data, [&] { return run.tokenizer().encode(text); });
-  if (own) tokens = split(tokens, run.config().model.context).valid;
+  const bool task = !run.config().task.empty();
+  require<UsageError>(!task || c.data.empty(),
+                      "--data: {} was trained on the task {}, not on a text", run.folder(),
+                      run.config().task);
   return with_model(run, [&](const auto& model) {
-    const Loss loss = evaluate_all(model, tokens);
-    require<Error>(std::isfinite(loss.mean), "{}: the loss is {}", run.model(), loss.mean);
-    const Index predicted = run.tokenizer().bytes(std::span(tokens).subspan(1));
-    const double bits = loss.mean / std::numbers::ln2;
-    const double per_byte =
-        bits * static_cast<double>(loss.tokens) / static_cast<double>(predicted);
-    if (c.json_lines)
-      fmt::print("{}\n", nlohmann::json{{"event", "eval"},
-                                        {"loss", loss.mean},
-                                        {"bits_per_token", bits},
-                                        {"bits_per_byte", per_byte},
-                                        {"perplexity", std::exp(loss.mean)},
-                                        {"accuracy", nullptr},
-                                        {"tokens", loss.tokens}}
-                             .dump());
-    else
-      fmt::print(
-          "loss {:.4f} nats, {:.4f} bits a token, {:.4f} bits a byte, perplexity {:.3f}, over {} "
-          "tokens\n",
-          loss.mean, bits, per_byte, std::exp(loss.mean), loss.tokens);
+    const Measured m = task ? measure_task(run, model) : measure_text(c, run, model);
+    require<Error>(std::isfinite(m.loss.mean), "{}: the loss is {}", run.model(), m.loss.mean);
+    print(c, m);
     return kDone;
   });
 }

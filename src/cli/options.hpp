@@ -65,6 +65,21 @@ void bind(CLI::App& app, Options& options) {
       [&](const char* name, auto& member, const char* help) { bind_one(app, name, member, help); });
 }
 
+/// Sets every visited member whose option was given, as it was given: on top of a preset, or of
+/// what a run was started with.
+template <class Options>
+void apply_given(const CLI::App& app, Options& options) {
+  options.visit([&]<class T>(const char* name, T& member, const char*) {
+    const CLI::Option* const option = app.get_option(fmt::format("--{}", name));
+    if (option->count() == 0) return;
+    const std::string& text = option->results().back();
+    if constexpr (std::is_same_v<T, bool>)
+      member = text == "true";
+    else
+      member = parse<T>(option->get_name(), text);
+  });
+}
+
 /// What every command takes.
 struct CommonOptions {
   Index threads = 0;

@@ -1,12 +1,14 @@
 // headwise sample RUN: continues a prompt.
+#include "headwise/models/sample.hpp"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/load.hpp"
+#include "cli/material.hpp"
 #include "cli/options.hpp"
-#include "cli/run_text.hpp"
-#include "headwise/models/sample.hpp"
+#include "cli/prompt.hpp"
 
 namespace headwise::cli {
 namespace {
@@ -20,53 +22,77 @@ struct SampleCommand {
   bool json_lines = false;
 
   void visit(auto&& v) {
-    v("prompt", prompt, "text to continue; default: the start of a line");
+    v("prompt", prompt, "text to continue; default: the start of a line, or a task's question");
     v("tokens", tokens, "tokens to add");
     drawing.visit(v);
     v("samples", samples, "how many samples; sample i does not depend on how many");
-    v("json", json_lines, "JSON lines on stdout, nothing else");
+    v("json", json_lines,
+      "JSON lines on stdout, nothing else; bytes that are not UTF-8 become U+FFFD");
   }
 };
 
-/// Streams of random numbers that nothing else draws from (the trainer numbers its own).
-constexpr std::uint64_t kSamples = 3;
+/// Samples [first, first + n), drawn side by side. The first is shown as it is drawn, the others
+/// when all are done.
+template <Real T>
+void show_samples(const SampleCommand& c, const Run& run, const Decoder<T>& model,
+                  std::uint64_t seed, Index first, Index n) {
+  std::vector<Rng> rngs;
+  std::vector<Prompt> prompts;
+  std::vector<std::vector<Id>> tokens;
+  for (Index i = first; i < first + n; ++i) {
+    rngs.emplace_back(seed, kSamples << 48 | static_cast<std::uint64_t>(i));
+    prompts.push_back(prompt_of(run, c.prompt, rngs.back()));
+    tokens.push_back(prompts.back().tokens);
+  }
+  const auto context = static_cast<std::size_t>(model.config.context);
+  if (first == 0 && tokens[0].size() > context)
+    fmt::print(stderr, "note: the prompt has {} tokens, the model sees the last {}\n",
+               tokens[0].size(), context);
+  const auto begin = [&](Index i) {
+    if (c.samples > 1) fmt::print("--- sample {}\n", first + i);
+    fmt::print("{}", prompts[static_cast<std::size_t>(i)].text);
+  };
+  if (!c.json_lines) begin(0);
+  const auto drawn =
+      sample(model, tokens, c.tokens, c.drawing, std::span(rngs), [&](Index i, Id id) {
+        const Prompt& p = prompts[static_cast<std::size_t>(i)];
+        const bool on = !p.go_on || p.go_on(id);
+        if (i == 0 && on && !c.json_lines) {
+          fmt::print("{}", run.tokenizer().decode({id}));
+          std::fflush(stdout);
+        }
+        return on;
+      });
+  for (Index i = 0; i < n; ++i) {
+    const Prompt& p = prompts[static_cast<std::size_t>(i)];
+    std::vector<Id> ids = drawn[static_cast<std::size_t>(i)];
+    if (p.go_on && !p.go_on(ids.back())) ids.pop_back();
+    const std::string text = run.tokenizer().decode(ids);
+    if (c.json_lines) {
+      const nlohmann::json line = {
+          {"event", "sample"}, {"index", first + i}, {"text", p.text + text}};
+      fmt::print("{}\n",  // JSON is UTF-8; what a model of bytes writes need not be
+                 line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+      continue;
+    }
+    if (i > 0) {
+      begin(i);
+      fmt::print("{}", text);
+    }
+    fmt::print("\n");
+  }
+}
 
 int sample_run(const SampleCommand& c, std::uint64_t seed) {
   require<UsageError>(c.tokens >= 1, "--tokens: {} is not 1 or more", c.tokens);
   require<UsageError>(c.samples >= 1, "--samples: {} is not 1 or more", c.samples);
   c.drawing.validate();
   const Run run = Run::open(c.run);
-  const CharTokenizer& tokenizer = run.tokenizer();
-  std::vector<Id> prompt = about("--prompt", [&] { return tokenizer.encode(c.prompt); });
-  const auto context = run.config().model.context;
-  if (static_cast<Index>(prompt.size()) > context)
-    fmt::print(stderr, "note: the prompt has {} tokens, the model sees the last {}\n",
-               prompt.size(), context);
-  if (prompt.empty()) {  // a line's start, if the text had lines
-    const auto& known = tokenizer.tokens();
-    const auto newline = std::find(known.begin(), known.end(), "\n");
-    prompt = {newline == known.end() ? Id{0} : static_cast<Id>(newline - known.begin())};
-  }
+  Rng rng(seed);
+  (void)prompt_of(run, c.prompt, rng);  // wrong before the weights are read
   return with_model(run, [&](const auto& model) {
-    for (Index i = 0; i < c.samples; ++i) {
-      Rng rng(seed, kSamples << 48 | static_cast<std::uint64_t>(i));
-      const auto text = [&](const std::vector<Id>& ids) { return tokenizer.decode(ids); };
-      if (c.json_lines) {
-        const auto ids = sample(model, prompt, c.tokens, c.drawing, rng);
-        fmt::print("{}\n",
-                   nlohmann::json{{"event", "sample"}, {"index", i}, {"text", c.prompt + text(ids)}}
-                       .dump());
-        continue;
-      }
-      if (c.samples > 1) fmt::print("--- sample {}\n", i);
-      fmt::print("{}", c.prompt);
-      sample(model, prompt, c.tokens, c.drawing, rng, [&](Id id) {
-        fmt::print("{}", text({id}));
-        std::fflush(stdout);
-        return true;
-      });
-      fmt::print("\n");
-    }
+    for (Index first = 0; first < c.samples; first += kFewRows)
+      show_samples(c, run, model, seed, first, std::min(kFewRows, c.samples - first));
     return kDone;
   });
 }

@@ -66,11 +66,20 @@ TEST_CASE("bench attention measures a layer forward and backward", "[cli][bench]
   CHECK(r["gflops"].get<double>() == Approx(flops / r["ms"].get<double>() / 1e6));
 }
 
-TEST_CASE("bench sample measures a text token by token", "[cli][bench]") {
-  const json r = measured("sample --config toy --seconds 0.05", kKeys);
+TEST_CASE("bench sample measures texts token by token", "[cli][bench]") {
+  std::set<std::string> keys = kKeys;
+  keys.merge(std::set<std::string>{"weights_gb_per_second", "read_gb_per_second"});
+  const int texts = GENERATE(1, 8);
+  const json r =
+      measured("sample --config toy --seconds 0.05 --batch " + std::to_string(texts), keys);
   CHECK(r["mode"] == "sample");
   CHECK(r["params"] == 108352);
-  CHECK(r["tokens_per_second"].get<double>() == Approx(64 / r["ms"].get<double>() * 1e3));
+  const double ms = r["ms"];
+  CHECK(r["tokens_per_second"].get<double>() == Approx(64 * texts / ms * 1e3));
+  // Every weight but the 64 positions is read once a token, for all texts.
+  CHECK(r["weights_gb_per_second"].get<double>() ==
+        Approx(64 * 4. * (108352 - 64 * 64) / ms / 1e6));
+  CHECK(r["read_gb_per_second"] > 0.0);
   CHECK(r["gflops"].is_null());
   CHECK(r["share"].is_null());
 }

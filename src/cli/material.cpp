@@ -1,0 +1,87 @@
+#include "cli/material.hpp"
+
+#include <array>
+
+#include "headwise/core/hash.hpp"
+
+namespace headwise::cli {
+namespace {
+
+/// "812 words and characters, 3.21 bytes a token".
+std::string vocabulary_text(const Tokenizer& tokenizer, double bytes_per_token) {
+  static constexpr std::array<std::string_view, 3> kWhat = {"different characters", "byte values",
+                                                            "words and characters"};
+  return fmt::format("{} {}, {:.2f} bytes a token", tokenizer.vocab(),
+                     kWhat[static_cast<std::size_t>(tokenizer.kind())], bytes_per_token);
+}
+
+Material of_text(const std::string& text, const Tokens& tokens, Index context) {
+  Tokenizer tokenizer =
+      tokens.known ? *tokens.known : Tokenizer::learn(tokens.kind, text, tokens.min_count);
+  auto source = std::make_unique<TextSource>(tokenizer.encode(text), context);
+  const Split& parts = source->parts();
+  const auto bytes = static_cast<double>(tokenizer.bytes(parts.train));
+  Material m(std::move(tokenizer), text_hash(text));
+  m.bytes_per_token = bytes / static_cast<double>(parts.train.size());
+  m.about =
+      fmt::format("text        {} tokens to train on, {} to validate on; {}", parts.train.size(),
+                  parts.valid.size(), vocabulary_text(m.tokenizer, m.bytes_per_token));
+  if (parts.shared)
+    m.note = "the text is too short to keep a part for validation: both are all of it";
+  else if (text.find('\r') != std::string::npos)
+    m.note = "the text has carriage returns (\\r); they are kept as characters";
+  m.source = std::move(source);
+  return m;
+}
+
+std::string place_of_text(const std::string& path) {
+  return path.empty() ? "the built-in stories" : path == "-" ? "standard input" : path;
+}
+
+void require_same(const Run& run, const std::string& from, const std::string& hash) {
+  require<DataError>(hash == run.config().data_hash,
+                     "{}: the text '{}' is not the one the run was started with (hash {}, was {})",
+                     run.folder(), from, hash, run.config().data_hash);
+}
+
+}  // namespace
+
+Material text_material(const std::string& path, const Tokens& tokens, Index context) {
+  const std::string text = text_of(path);
+  return about(place_of_text(path), [&] { return of_text(text, tokens, context); });
+}
+
+Material task_material(std::unique_ptr<const Task> task, const std::optional<Tokenizer>& known) {
+  auto source = std::make_unique<TaskSource>(std::move(task), known);
+  const Task& t = source->task();
+  Material m(source->tokenizer(), t.hash());
+  m.about = fmt::format("task        {}: {}; {} different characters", t.name(), t.about(),
+                        m.tokenizer.vocab());
+  if (t.shared())
+    m.note = "too few examples to keep some for validation: both parts are all of them";
+  m.source = std::move(source);
+  return m;
+}
+
+Material material_of_run(const Run& run, const std::string& path) {
+  const RunConfig& config = run.config();
+  if (!config.task.empty()) {
+    require<UsageError>(path.empty(), "--data: {} was trained on the task {}, not on a text",
+                        run.folder(), config.task);
+    Material m = task_material(make_task(config.task, config.length), run.tokenizer());
+    require_same(run, config.task, m.hash);
+    return m;
+  }
+  const std::string& from = path.empty() ? config.data : path;
+  require<UsageError>(!path.empty() || from != "-",
+                      "--data: {} was trained from standard input; give its text again",
+                      run.folder());
+  const std::string text = text_of(from);
+  require_same(run, from, text_hash(text));
+  return about(run.folder(), [&] {
+    return of_text(text, {.kind = {}, .min_count = 1, .known = run.tokenizer()},
+                   config.model.context);
+  });
+}
+
+}  // namespace headwise::cli

@@ -1,0 +1,64 @@
+// What a run learns from: a text or a task, found again when the run goes on.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headwise/data/source.hpp"
+#include "headwise/train/run.hpp"
+
+namespace headwise::cli {
+
+/// f(), with `what` in front of the message of a DataError.
+template <class F>
+auto about(const std::string& what, F f) {
+  try {
+    return f();
+  } catch (const DataError& e) {
+    throw DataError(fmt::format("{}: {}", what, e.what()));
+  }
+}
+
+/// The text at `path`; the built-in stories for no path.
+inline std::string text_of(const std::string& path) {
+  return path.empty() ? std::string(builtin_text()) : read_text(path);
+}
+
+/// A path that is right from every folder; "-" and "" stay what they are.
+inline std::string lasting_path(const std::string& path) {
+  return path.empty() || path == "-" ? path : std::filesystem::absolute(path).string();
+}
+
+/// A source, the tokens it speaks in, and what the user should know about it.
+struct Material {
+  Material(Tokenizer t, std::string hash_of_file)
+      : tokenizer(std::move(t)), hash(std::move(hash_of_file)) {}
+
+  std::unique_ptr<const Source> source;
+  Tokenizer tokenizer;
+  std::string hash;            ///< of the bytes of the file behind it; "" for a task drawn anew
+  double bytes_per_token = 1;  ///< so that losses compare across tokenizers
+  std::string about;           ///< one line
+  std::string note;            ///< another, or ""
+};
+
+/// How a text is cut into tokens: learned from it, or as an earlier run did.
+struct Tokens {
+  TokenizerKind kind = TokenizerKind::character;
+  Index min_count = 2;
+  std::optional<Tokenizer> known;
+};
+
+/// The windows of a text. Throws DataError naming it.
+Material text_material(const std::string& path, const Tokens& tokens, Index context);
+/// The sequences of a task; `known` as in Tokens.
+Material task_material(std::unique_ptr<const Task> task, const std::optional<Tokenizer>& known);
+
+/// What a run was trained on, found again: where it was, or for a text at `path` if that is given.
+/// Throws DataError when it is not the same any more.
+Material material_of_run(const Run& run, const std::string& path);
+
+}  // namespace headwise::cli

@@ -1,0 +1,233 @@
+#include "cli/train_loop.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <numbers>
+
+#include "cli/progress.hpp"
+#include "cli/prompt.hpp"
+#include "cli/speed.hpp"
+#include "headwise/core/gemm.hpp"
+#include "headwise/core/parallel.hpp"
+#include "headwise/models/presets.hpp"
+#include "headwise/models/sample.hpp"
+#include "kernels/isa.hpp"
+
+namespace headwise::cli {
+namespace {
+
+using nlohmann::json;
+
+/// Set by Ctrl-C: finish the step, save, stop. A second one kills at once.
+volatile std::sig_atomic_t interrupted = 0;
+
+extern "C" void on_interrupt(int signal) {
+  interrupted = 1;
+  static constexpr char kSaid[] = "\nstopping after this step; once more to stop at once\n";
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kSaid, sizeof kSaid - 1);
+  std::signal(signal, SIG_DFL);
+}
+
+/// Mean speed of training since the start.
+class Speed {
+ public:
+  void step(Index tokens) { tokens_ += tokens; }
+  /// Time that was not training.
+  template <class F>
+  auto pause(F f) {
+    const auto from = Clock::now();
+    auto result = f();
+    paused_ += Clock::now() - from;
+    return result;
+  }
+  [[nodiscard]] double seconds() const { return seconds_between(start_, Clock::now()); }
+  [[nodiscard]] double tokens_per_second() const {
+    const double training = seconds() - std::chrono::duration<double>(paused_).count();
+    return static_cast<double>(tokens_) / std::max(training, 1e-9);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static double seconds_between(Clock::time_point a, Clock::time_point b) {
+    return std::chrono::duration<double>(b - a).count();
+  }
+  Clock::time_point start_ = Clock::now();
+  Clock::duration paused_{};
+  Index tokens_ = 0;
+};
+
+/// "; 84 GFLOP/s, 0.55 of this machine's 152 in plain products" at that speed of training.
+template <Real T>
+std::string share_text(const Run& run, Decoder<T>& model, double tokens_per_second) {
+  if (run.config().dtype != Dtype::f32) return "";  // the machine's rate is measured in float
+  const ModelConfig& c = run.config().model;
+  const double rate =
+      tokens_per_second / 1e9 * training_flops(c, parameter_count(model) - looked_up(c), 1, true);
+  const double gemm = gemm_rate(0.1);
+  return fmt::format("; {:.0f} GFLOP/s, {:.2f} of this machine's {:.0f} in plain products", rate,
+                     rate / gemm, gemm);
+}
+
+/// What the user should know before the first step.
+template <Real T>
+void describe(const Run& run, const Material& material, Decoder<T>& model) {
+  const ModelConfig& m = run.config().model;
+  Index decayed = 0, plain = 0, decayed_tensors = 0, plain_tensors = 0, frozen = 0;
+  for_each_param(model, [&](const std::string&, const Param<T>& p) {
+    if (!p.trainable) {
+      frozen += p.value.size();
+      return;
+    }
+    (is_decayed(p) ? decayed : plain) += p.value.size();
+    (is_decayed(p) ? decayed_tensors : plain_tensors) += 1;
+  });
+  fmt::print("{}\n", material.about);
+  if (!material.note.empty()) fmt::print("            {}\n", material.note);
+  fmt::print("model       {} layers, {} heads, width {}, context {}: {} parameters\n", m.layers,
+             m.heads, m.width, m.context, decayed + plain + frozen);
+  fmt::print("optimiser   AdamW: {} matrices ({} numbers) decay by {}, {} vectors ({}) do not\n",
+             decayed_tensors, decayed, run.config().train.weight_decay, plain_tensors, plain);
+  if (frozen > 0) fmt::print("            {} numbers are frozen\n", frozen);
+  fmt::print("machine     {} thread(s), {}, {}\n", threads(), kernels::isa_name(),
+             blas_description());
+  fmt::print("run         {}\n\n", run.folder());
+}
+
+/// The evaluation as `--json` and log.jsonl have it.
+std::string json_of(const EvalRecord& e, const Speed& speed) {
+  json line = {
+      {"event", "eval"},        {"step", e.step}, {"train_loss", e.train_loss},
+      {"val_loss", e.val_loss}, {"lr", e.lr},     {"tokens_per_second", speed.tokens_per_second()}};
+  if (e.val_accuracy) line["val_accuracy"] = *e.val_accuracy;
+  return line.dump();
+}
+
+void print_evaluation(const LoopOptions& c, const EvalRecord& e, const std::string& line,
+                      const Speed& speed) {
+  const std::string right =
+      e.val_accuracy ? fmt::format("right {:.2f} %  ", 100 * *e.val_accuracy) : "";
+  if (c.json_lines)
+    fmt::print("{}\n", line);
+  else
+    fmt::print("step {:6}  train {:.4f}  val {:.4f}{}  {}lr {:.2e}  {:.0f} tokens/s  {}\n", e.step,
+               e.train_loss, e.val_loss, e.best ? "*" : " ", right, e.lr, speed.tokens_per_second(),
+               clock_text(speed.seconds()));
+  std::fflush(stdout);
+}
+
+template <Real T>
+void print_best(const std::string& program, const Run& run, const Material& material,
+                const Trainer<T>& trainer, Decoder<T>& model, const Speed& speed) {
+  const double seconds = speed.seconds(),
+               rate = speed.tokens_per_second();  // before more is measured
+  std::string fast;
+  if (rate > 0) fast = fmt::format("; {:.0f} tokens/s{}", rate, share_text(run, model, rate));
+  std::string bits;  // whatever a token is, a byte is a byte
+  if (run.config().task.empty())
+    bits = fmt::format(" ({:.3f} bits a byte)",
+                       trainer.best_val_loss() / std::numbers::ln2 / material.bytes_per_token);
+  fmt::print("\nbest validation loss {:.4f}{} after {}{}\ntry\n  {} sample {}\n",
+             trainer.best_val_loss(), bits, clock_text(seconds), fast, program, run.folder());
+}
+
+template <Real T>
+void print_end(const LoopOptions& c, const std::string& program, const Run& run,
+               const Material& material, const Trainer<T>& trainer, Decoder<T>& model,
+               const Speed& speed) {
+  const auto number = [](double x) { return std::isfinite(x) ? json(x) : json(nullptr); };
+  if (c.json_lines)
+    fmt::print("{}\n", json{{"event", "done"},
+                            {"steps", trainer.steps_done()},
+                            {"val_loss", number(trainer.val_loss())},
+                            {"best_val_loss", number(trainer.best_val_loss())},
+                            {"parameters", parameter_count(model)},
+                            {"tokens_per_second", speed.tokens_per_second()},
+                            {"seconds", speed.seconds()},
+                            {"run", run.folder()}}
+                           .dump());
+  else if (!trainer.done() || trainer.evaluation_due())
+    fmt::print("stopped at step {} of {}, saved; go on with\n  {} train --resume {}\n",
+               trainer.steps_done(), run.config().train.steps, program, run.folder());
+  else
+    print_best(program, run, material, trainer, model, speed);
+}
+
+/// What the model writes by now. Draws from a stream of its own, so that nothing else changes.
+template <Real T>
+void print_sample(const LoopOptions& c, const Run& run, const Decoder<T>& model, Index step) {
+  Rng rng(run.config().seed, kTrainingSamples << 48 | static_cast<std::uint64_t>(step));
+  const Prompt prompt = prompt_of(run, "", rng);
+  const std::string text = run.tokenizer().decode(sample(
+      model, prompt.tokens, std::min<Index>(model.config.context, 128), {}, rng, prompt.go_on));
+  if (c.json_lines)
+    fmt::print("{}\n", json{{"event", "sample"}, {"step", step}, {"text", text}}.dump(
+                           -1, ' ', false, json::error_handler_t::replace));
+  else
+    fmt::print("--- at step {}\n{}\n---\n", step, text);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void LoopOptions::validate() const {
+  const auto not_negative = [](const char* option, Index n) {
+    require<UsageError>(n >= 0, "{}: {} is not 0 or more", option, n);
+  };
+  not_negative("--save-every", save_every);
+  not_negative("--sample-every", sample_every);
+  not_negative("--stop-after", stop_after);
+}
+
+template <Real T>
+void train_loop(const LoopOptions& c, const std::string& program, const Run& run,
+                const Material& material, Trainer<T>& trainer, Decoder<T>& model) {
+  if (!c.json_lines) describe(run, material, model);
+  std::signal(SIGINT, on_interrupt);
+  const Index first = trainer.steps_done();
+  Speed speed;
+  Progress progress(run.config().train.steps, first);
+  const auto save = [&](bool best) {
+    speed.pause([&] { return save_run(run, trainer, model, best), 0; });
+  };
+  const auto stop = [&] {
+    return interrupted != 0 || (c.stop_after > 0 && trainer.steps_done() - first >= c.stop_after);
+  };
+  const auto due = [](Index step, Index every) { return every > 0 && step % every == 0; };
+  // The state is saved before an evaluation too: that may take long, and whoever stops it loses
+  // nothing.
+  while (true) {
+    if (trainer.evaluation_due()) {
+      const auto e = speed.pause([&] { return trainer.evaluate([] { return interrupted == 0; }); });
+      if (!e) break;
+      const std::string line = json_of(*e, speed);
+      run.log(line);
+      save(e->best);
+      progress.clear();
+      print_evaluation(c, *e, line, speed);
+    }
+    if (trainer.done() || stop()) break;
+    const StepRecord record = trainer.step();
+    speed.step(record.tokens);
+    progress.show(record.step, record.loss, speed.tokens_per_second());
+    if (due(record.step, c.save_every) || trainer.evaluation_due() || stop()) save(false);
+    if (due(record.step, c.sample_every)) {
+      progress.clear();
+      speed.pause([&] { return print_sample(c, run, model, record.step), 0; });
+    }
+  }
+  progress.clear();
+  print_end(c, program, run, material, trainer, model, speed);
+  std::signal(SIGINT, SIG_DFL);
+}
+
+#define HEADWISE_INSTANTIATE(T)                                                                 \
+  template void train_loop(const LoopOptions&, const std::string&, const Run&, const Material&, \
+                           Trainer<T>&, Decoder<T>&);
+HEADWISE_INSTANTIATE(float)
+HEADWISE_INSTANTIATE(double)
+#undef HEADWISE_INSTANTIATE
+
+}  // namespace headwise::cli

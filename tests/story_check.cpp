@@ -22,7 +22,7 @@ using test::Verdict;
 
 namespace {
 
-constexpr std::size_t kExamples = 10;
+constexpr Index kExamples = 10;
 
 struct Failures {
   Index count = 0;
@@ -78,20 +78,23 @@ int check(std::istream& in, std::string_view corpus) {
         misplaced += v.misplaced.empty() ? 0 : 1;
       }
       if (v.parses()) continue;
-      Failures& kind = failures[v.fault];
-      if (++kind.count <= static_cast<Index>(kExamples))
-        kind.examples.push_back(fmt::format("{}\n      {}", v.text, v.why));
+      Failures& such = failures[v.fault];
+      if (such.count++ >= kExamples) continue;
+      const bool looks_back = i > 0 && !(v.antecedent && v.sense);
+      such.examples.push_back(fmt::format("{}{}\n      {}",
+                                          looks_back ? fmt::format("({}) ", story[i - 1].text) : "",
+                                          v.text, v.why));
     }
   }
 
-  fmt::print("sentences          {}\n", sentences);
-  fmt::print("parse              {}\n", share(parsed, sentences));
-  fmt::print("new                {}, not in the corpus\n", share(fresh, sentences));
-  fmt::print("new ones that parse {}\n", share(fresh_parsed, fresh));
-  fmt::print("out of their place {}, stories cut off left out\n", share(misplaced, placed_of));
-  for (const auto& [fault, kind] : failures) {
-    fmt::print("\n{}: {}\n", fault, kind.count);
-    for (const std::string& example : kind.examples) fmt::print("    {}\n", example);
+  fmt::print("sentences           {}\n", sentences);
+  fmt::print("parse               {}\n", share(parsed, sentences));
+  fmt::print("new                 {}, not in the corpus\n", share(fresh, sentences));
+  fmt::print("new that parse      {}\n", share(fresh_parsed, fresh));
+  fmt::print("out of their place  {}, stories cut off left out\n", share(misplaced, placed_of));
+  for (const auto& [fault, such] : failures) {
+    fmt::print("\n{}: {}\n", fault, such.count);
+    for (const std::string& example : such.examples) fmt::print("    {}\n", example);
   }
   return 0;
 }

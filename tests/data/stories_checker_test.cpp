@@ -168,6 +168,8 @@ TEST_CASE("a pronoun has exactly one antecedent, of the kind asked for", "[data]
 }
 
 TEST_CASE("a bank has the sense of its cues", "[data][stories]") {
+  check_faults("Ben counts the coins and follows the river.",
+               {"The bank is closed, so Ben is sad.", "sense: 'bank' has cues of both senses"});
   check_faults(kAnn, {"The bank is closed, so Ann walks to the pond.", "sense: 'bank' has no cue",
                       "Ann sees two small frogs by the bank.", "sense: 'bank' has no cue"});
   check_faults(kCoins, {"The bank by the hill is muddy, so he is sad.",
@@ -205,14 +207,14 @@ TEST_CASE("words, spelling and forms are those of the grammar", "[data][stories]
                     "Ben counts the river and goes to the bank.",
                     "grammar: no form goes on with 'counts' after 'Ben'"});
   check_faults(
-      kTom, {"It is sad, so she keeps it.", "grammar: 'sad' is not said of 'it'",
-             "It sings there, so she keeps it.", "grammar: 'sings' is not said of 'it'",
+      kTom, {"It is sad, so she keeps it.", "kind: 'sad' is not said of 'it'",
+             "It sings there, so she keeps it.", "kind: 'sings' is not said of 'it'",
              "It is red so she keeps it.", "grammar: no form goes on with 'so' after 'it is red'",
              "It is red ,so she keeps it.", "grammar: ',so' is no word of the grammar",
-             "The frog is new and red.", "grammar: 'new' is not said of 'frog'",
-             "The frog falls there and is red.", "grammar: 'falls' is not said of 'frog'",
-             "The kite follows her and is red.", "grammar: 'kite' is no animal",
-             "She is big and goes home with it.", "grammar: 'big' is not said of 'she'"});
+             "The frog is new and red.", "kind: 'new' is not said of 'frog'",
+             "The frog falls there and is red.", "kind: 'falls' is not said of 'frog'",
+             "The kite follows her and is red.", "kind: 'kite' is no animal",
+             "She is big and goes home with it.", "kind: 'big' is not said of 'she'"});
   CHECK(check_story(kAnn + "She is sad and goes home with them.").back().why ==
         "no space before it");
 }

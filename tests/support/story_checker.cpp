@@ -266,7 +266,7 @@ struct Reading {
     verdict.fault = what == &Verdict::agreement    ? "agreement"
                     : what == &Verdict::antecedent ? "antecedent"
                     : what == &Verdict::sense      ? "sense"
-                                                   : "grammar";
+                                                   : "kind";
   }
 };
 using Readings = std::vector<Reading>;
@@ -380,7 +380,7 @@ class Sentence {
         if (!take(noun.words, r, out)) continue;
         if (as_subject) subject(out.back(), r.at, noun.number, kind);
         if (part == "CREATURE" && kind != "ANIMAL")
-          out.back().wrong(&Verdict::grammatical, "'" + noun.words[0] + "' is no animal");
+          out.back().wrong(&Verdict::kind, "'" + noun.words[0] + "' is no animal");
       }
   }
 
@@ -462,7 +462,7 @@ class Sentence {
   }
 
   static void unsuitable(Reading& r, const std::string& word) {
-    r.wrong(&Verdict::grammatical, "'" + word + "' is not said of '" + r.subject + "'");
+    r.wrong(&Verdict::kind, "'" + word + "' is not said of '" + r.subject + "'");
   }
 
   /// One of these pronouns: right if it has exactly one candidate, a name or pair where the form

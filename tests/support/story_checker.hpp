@@ -19,11 +19,12 @@ struct Verdict {
   std::string_view text;  ///< with its full stop, when it has one
   std::string form;       ///< O1 ... E2; empty when the words have none
 
-  bool grammatical = true;  ///< words, spelling, form, and adjectives and verbs that suit whom
+  bool grammatical = true;  ///< words, spelling, one of the forms
+  bool kind = true;  ///< its adjectives and verbs may be said of that animal, thing or person
   bool agreement = true;
   bool antecedent = true;
   bool sense = true;
-  std::string fault;  ///< "grammar", "agreement", "antecedent", "sense": the first one met, or ""
+  std::string fault;  ///< "grammar", "kind", "agreement", "antecedent" or "sense": the first met
   std::string why;    ///< what it is, in words
   std::string misplaced;  ///< why this form may not stand here in the story; says nothing of parses
 
@@ -32,7 +33,9 @@ struct Verdict {
   std::vector<StoryLink> banks;     ///< `bank` to the last cue of its sense
   int readings = 0;                 ///< forms, or ways to have one, with nothing wrong
 
-  [[nodiscard]] bool parses() const { return grammatical && agreement && antecedent && sense; }
+  [[nodiscard]] bool parses() const {
+    return grammatical && kind && agreement && antecedent && sense;
+  }
 };
 
 /// The sentences of one story, a line of text without its newline, in order.

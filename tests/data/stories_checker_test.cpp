@@ -34,7 +34,7 @@ void check_faults(const std::string& before, const Strings& sentences_and_faults
 const std::string kAnn = "Ann walks to the barns and sees two small frogs.";
 const std::string kTom = "Tom has a red kite and Mia wants it.";
 const std::string kPair = "Ann and Ben walk to the barn and see a small frog.";
-const std::string kCoins = "Ben counts the coins by the mills and goes to the bank.";
+const std::string kMoney = "Ben counts the money by the walls and goes to the bank.";
 const std::string kRiver = "Zoe walks along the river and sits by the bank.";
 
 Strings corpus() {
@@ -59,8 +59,8 @@ std::string with_word(std::string text, std::size_t at, std::size_t length, std:
   if (std::isupper(text[at]) != 0) word[0] = static_cast<char>(std::toupper(word[0]));
   return text.replace(at, length, word);
 }
-const Strings kGirls = {"Ann", "Eve", "Lily", "Mia", "Rose", "Zoe"};
-const Strings kBoys = {"Ben", "Jack", "Leo", "Max", "Sam", "Tom"};
+const Strings kGirls = {"Ann", "Eve", "Mia", "Zoe"};
+const Strings kBoys = {"Ben", "Leo", "Sam", "Tom"};
 bool has_one_of(const Strings& words, const std::string& text) {
   return std::ranges::any_of(
       words, [&](const std::string& word) { return text.find(word) != std::string::npos; });
@@ -90,20 +90,20 @@ std::vector<std::pair<std::string, std::string>> broken(const std::string& from,
 }  // namespace
 
 TEST_CASE("the examples of the stories' grammar are right", "[data][stories]") {
-  check_faults("", {kAnn, "", kTom, "", kCoins, "", kPair, "", kRiver, ""});
-  check_faults(kAnn, {"The frogs by the tent are tired because they sing for hours.", "",
+  check_faults("", {kAnn, "", kTom, "", kMoney, "", kPair, "", kRiver, ""});
+  check_faults(kAnn, {"The frogs by the pond are tired because they sing for hours.", "",
                       "They are hungry, so Ann watches them.", "",
-                      "The goats by the wall follow her and are happy.", "",
-                      "Zoe watches the hens near the mill and is glad.", "",
-                      "She is happy and goes home past the mills with them.", "",
+                      "The pigs by the wall follow her and are happy.", "",
+                      "Zoe watches the hens near the barn and is glad.", "",
+                      "She is happy and goes home past the gates with them.", "",
                       "She is happy and goes home with them.", "",
                       "The cow near the hills waits there and is sad.", "",
-                      "At night the frogs near the rock sing and Ann sleeps outside.", ""});
-  check_faults(kCoins, {"The boats near the bank are old and red.", "",
-                        "He likes the doll by the gates because it is new.", "",
-                        "The bank near the sheds is closed, so he walks to the pond.", ""});
-  check_faults(kRiver, {"She sees four white ducks near the bank.", "",
-                        "The bank is muddy, so she sings a little.", ""});
+                      "At night the frogs near the rock sing and Ann sleeps now.", ""});
+  check_faults(kMoney, {"The boats near the bank are old and red.", "",
+                        "He likes the kite by the gates because it is new.", "",
+                        "The bank near the trees is closed, so he walks to the pond.", ""});
+  check_faults(kRiver, {"She sees three white ducks near the bank.", "",
+                        "The bank is muddy, so she sings again.", ""});
 }
 
 TEST_CASE("every verb agrees with its subject, not with what stands between", "[data][stories]") {
@@ -116,25 +116,25 @@ TEST_CASE("every verb agrees with its subject, not with what stands between", "[
            "agreement: 'walks' does not agree with 'Ann and Ben'",
            "Tom have a red kite and Mia wants it.", "agreement: 'have' does not agree with 'Tom'",
            "Tom has a red kite and Mia want it.", "agreement: 'want' does not agree with 'Mia'",
-           "Ben counts the coins by the mills and go to the bank.",
+           "Ben counts the money by the walls and go to the bank.",
            "agreement: 'go' does not agree with 'Ben'"});
   check_faults(
       kAnn,
-      {"The frogs by the tent is tired because they sing for hours.",
-       "agreement: 'is' does not agree with 'frogs'", "The frog by the tents are tired and sad.",
+      {"The frogs by the pond is tired because they sing for hours.",
+       "agreement: 'is' does not agree with 'frogs'", "The frog by the ponds are tired and sad.",
        "agreement: 'are' does not agree with 'frog'",
-       "The frogs by the tent are tired because they sings for hours.",
+       "The frogs by the pond are tired because they sings for hours.",
        "agreement: 'sings' does not agree with 'they'",
        "The cow near the hills waits there and are sad.",
        "agreement: 'are' does not agree with 'cow'",
-       "Zoe watches the hens near the mills and are glad.",
+       "Zoe watches the hens near the barns and are glad.",
        "agreement: 'are' does not agree with 'Zoe'",
-       "The goats by the wall follows her and are happy.",
-       "agreement: 'follows' does not agree with 'goats'", "They are hungry, so she watch them.",
+       "The pigs by the wall follows her and are happy.",
+       "agreement: 'follows' does not agree with 'pigs'", "They are hungry, so she watch them.",
        "agreement: 'watch' does not agree with 'she'",
-       "At night the frogs near the rock sings and Ann sleeps outside.",
+       "At night the frogs near the rock sings and Ann sleeps now.",
        "agreement: 'sings' does not agree with 'frogs'"});
-  check_faults(kCoins, {"The bank near the sheds are closed, so he walks to the pond.",
+  check_faults(kMoney, {"The bank near the trees are closed, so he walks to the pond.",
                         "agreement: 'are' does not agree with 'bank'"});
 }
 
@@ -146,42 +146,41 @@ TEST_CASE("a pronoun has exactly one antecedent, of the kind asked for", "[data]
       {"He is happy and goes home with them.",  //
        "antecedent: 'he' has no antecedent", "It is hungry, so Ann watches them.",
        "antecedent: 'it' has no antecedent", "She is hungry, so Ann watches them.",
-       "antecedent: 'she' is 'Ann', not a topic", "They are happy and go home past the mills.",
+       "antecedent: 'she' is 'Ann', not a topic", "They are happy and go home past the gates.",
        "antecedent: 'they' is 'frogs', not a name or pair", "Ann is happy and goes home with her.",
-       "antecedent: 'her' is 'Ann', not a topic",
-       "The goats by the wall follow them and are happy.",
-       "antecedent: 'them' may be 'frogs' or 'goats'", "Zoe likes the cats because they are big.",
+       "antecedent: 'her' is 'Ann', not a topic", "The pigs by the wall follow them and are happy.",
+       "antecedent: 'them' may be 'frogs' or 'pigs'", "Zoe likes the cats because they are big.",
        "antecedent: 'they' may be 'cats' or 'frogs'", "Ann likes the frogs because they are big.",
-       "", "Ann is glad and goes home past the mills. They are big, so Ann likes them.",
+       "", "Ann is glad and goes home past the gates. They are big, so Ann likes them.",
        "antecedent: 'they' has no antecedent"});
   check_faults(kPair,
-               {"They are happy and go home past the mills.", "",
-                "He is happy and goes home past the mills.", "",
-                "She is happy and goes home past the mills with it.", "",
+               {"They are happy and go home past the gates.", "",
+                "He is happy and goes home past the gates.", "",
+                "She is happy and goes home past the gates with it.", "",
                 "The frog follows them and is happy.", "", "The frogs follow them and are happy.",
                 "antecedent: 'them' may be 'Ann and Ben' or 'frogs'"});
   check_faults(kTom,
-               {"It is small, so she keeps it.", "", "They are sad and go home with the kite.",
+               {"It is small, so she wants it.", "", "They are sad and go home with the kite.",
                 "antecedent: 'they' has no antecedent",  //
-                "The doll is new because it is red.", "antecedent: 'it' may be 'doll' or 'kite'"});
-  check_faults(kCoins, {"It is small, so he keeps it.", "antecedent: 'it' has no antecedent"});
+                "The cup is new because it is red.", "antecedent: 'it' may be 'cup' or 'kite'"});
+  check_faults(kMoney, {"It is small, so he wants it.", "antecedent: 'it' has no antecedent"});
 }
 
 TEST_CASE("a bank has the sense of its cues", "[data][stories]") {
-  check_faults("Ben counts the coins and follows the river.",
+  check_faults("Ben counts the money and swims in the river.",
                {"The bank is closed, so Ben is sad.", "sense: 'bank' has cues of both senses"});
   check_faults(kAnn, {"The bank is closed, so Ann walks to the pond.", "sense: 'bank' has no cue",
                       "Ann sees two small frogs by the bank.", "sense: 'bank' has no cue"});
-  check_faults(kCoins, {"The bank by the hill is muddy, so he is sad.",
+  check_faults(kMoney, {"The bank by the hill is muddy, so he is sad.",
                         "sense: 'muddy' of a bank of the money sense",
-                        "Ann follows the river and sits by the bank.",
+                        "Ann swims in the river and sits by the bank.",
                         "sense: a river cue in a story of money cues",
                         "Ben is sad and goes home past the hill. The bank is closed, so he is sad.",
                         "sense: 'bank' has no cue"});
-  check_faults(
-      kRiver, {"The bank is safe, so she rests there.",
-               "sense: 'safe' of a bank of the river sense", "The bank is old, so she rests there.",
-               "grammar: no form goes on with 'old' after 'the bank is'"});
+  check_faults(kRiver, {"The bank is safe, so she sleeps there.",
+                        "sense: 'safe' of a bank of the river sense",
+                        "The bank is old, so she sleeps there.",
+                        "grammar: no form goes on with 'old' after 'the bank is'"});
 }
 
 TEST_CASE("words, spelling and forms are those of the grammar", "[data][stories]") {
@@ -206,15 +205,26 @@ TEST_CASE("words, spelling and forms are those of the grammar", "[data][stories]
                     "grammar: no form goes on with 'Ben' after 'Tom has a red kite and'",
                     "Ben counts the river and goes to the bank.",
                     "grammar: no form goes on with 'counts' after 'Ben'"});
-  check_faults(
-      kTom, {"It is sad, so she keeps it.", "kind: 'sad' is not said of 'it'",
-             "It sings there, so she keeps it.", "kind: 'sings' is not said of 'it'",
-             "It is red so she keeps it.", "grammar: no form goes on with 'so' after 'it is red'",
-             "It is red ,so she keeps it.", "grammar: ',so' is no word of the grammar",
-             "The frog is new and red.", "kind: 'new' is not said of 'frog'",
-             "The frog falls there and is red.", "kind: 'falls' is not said of 'frog'",
-             "The kite follows her and is red.", "kind: 'kite' is no animal",
-             "She is big and goes home with it.", "kind: 'big' is not said of 'she'"});
+  check_faults(kTom, {"It is sad, so she wants it.",
+                      "",
+                      "It sings there, so she wants it.",
+                      "",
+                      "It is red so she wants it.",
+                      "grammar: no form goes on with 'so' after 'it is red'",
+                      "It is red ,so she wants it.",
+                      "grammar: ',so' is no word of the grammar",
+                      "The frog is new and red.",
+                      "",
+                      "The frog falls there and is red.",
+                      "",
+                      "The kite follows her and is red.",
+                      "",
+                      "She is big and goes home with it.",
+                      "kind: 'big' is not said of 'she'",
+                      "Mia wants the kite and is new.",
+                      "kind: 'new' is not said of 'Mia'",
+                      "At night the kite moves and she moves again.",
+                      "kind: 'moves' is not said of 'she'"});
   CHECK(check_story(kAnn + "She is sad and goes home with them.").back().why ==
         "no space before it");
 }

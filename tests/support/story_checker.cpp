@@ -36,44 +36,37 @@ struct Phrase {
 };
 
 const std::map<std::string, std::string> kPlain = {
-    {"GIRL", "Ann, Eve, Lily, Mia, Rose, Zoe"},
-    {"BOY", "Ben, Jack, Leo, Max, Sam, Tom"},
-    {"PREP", "behind, beside, by, near"},
-    {"NUMBER", "four, many, some, three, two"},
-    {"LOOK", "big, black, blue, brown, grey, red, round, small, tiny, white"},
-    {"FEEL", "brave, calm, glad, happy, hungry, proud, sad, shy, sleepy, tired"},
-    {"STATE", "broken, clean, dirty, dry, heavy, light, lost, new, old, pretty"},
-    {"HOW", "a little, again, for hours, now, outside, there"},
-    {"river", "grassy, green, muddy, sandy, steep, wet"},
-    {"money", "busy, closed, locked, open, rich, safe"},
+    {"GIRL", "Ann, Eve, Mia, Zoe"},
+    {"BOY", "Ben, Leo, Sam, Tom"},
+    {"PREP", "behind, by, near"},
+    {"NUMBER", "many, three, two"},
+    {"LOOK", "big, blue, grey, red, small, white"},
+    {"FEEL", "calm, glad, happy, hungry, sad, tired"},
+    {"STATE", "clean, dirty, heavy, lost, new, old"},
+    {"HOW", "again, for hours, now, there"},
+    {"river", "green, muddy, steep, wet"},
+    {"money", "busy, closed, open, safe"},
 };
 const std::map<std::string, std::string> kNouns = {
-    {"ANIMAL", "bear, bird, cat, cow, crow, dog, duck, frog, goat, hen, horse, pig"},
-    {"THING", "ball, boat, book, cart, cup, doll, drum, hat, kite, lamp, rope, toy"},
-    {"PLACE", "barn, bridge, gate, hill, house, mill, pond, rock, shed, tent, tree, wall"},
+    {"TOPIC",
+     "bird, cat, cow, dog, duck, frog, hen, pig,"
+     "ball, boat, book, cart, cup, drum, kite, toy"},
+    {"PLACE", "barn, gate, hill, house, pond, rock, tree, wall"},
 };
 const std::map<std::string, std::string> kVerbs = {
     {"BE", "is/are"},
     {"HAVE", "has/have"},
-    {"LIVE",
-     "eats/eat, hides/hide, jumps/jump, plays/play, rests/rest, runs/run, sings/sing, sleeps/sleep,"
-     "waits/wait, walks/walk"},
-    {"STIR", "falls/fall, moves/move, shakes/shake, stays/stay, turns/turn"},
-    {"TAKE",
-     "draws/draw, finds/find, keeps/keep, likes/like, loves/love, sees/see, wants/want,"
-     "watches/watch"},
-    {"MEET", "follows/follow, likes/like, sees/see, watches/watch"},
-    {"GO", "comes/come, goes/go, hurries/hurry, runs/run, walks/walk"},
-    {"VISIT",
-     "comes/come to, goes/go to, hurries/hurry to, walks/walk to, rests/rest near, sits/sit by,"
-     "stops/stop at, waits/wait at"},
+    {"LIVE", "eats/eat, jumps/jump, plays/play, sings/sing, sleeps/sleep, waits/wait"},
+    {"STIR", "falls/fall, moves/move, shakes/shake, turns/turn"},
+    {"TAKE", "draws/draw, finds/find, likes/like, sees/see, wants/want, watches/watch"},
+    {"MEET", "follows/follow, likes/like, sees/see"},
+    {"GO", "comes/come, goes/go, runs/run, walks/walk"},
+    {"VISIT", "comes/come to, goes/go to, walks/walk to, sits/sit by, waits/wait at"},
     {"RIVER",
-     "follows/follow the river, swims/swim in the river, walks/walk along the river,"
-     "drinks/drink from the stream, follows/follow the stream, jumps/jump over the stream,"
-     "looks/look at the water, plays/play in the water"},
+     "swims/swim in the river, walks/walk along the river, jumps/jump over the stream,"
+     "plays/play in the water"},
     {"MONEY",
-     "counts/count the money, has/have a lot of money, saves/save some money,"
-     "carries/carry the coins, counts/count the coins, finds/find some coins, finds/find some gold,"
+     "counts/count the money, has/have a lot of money, finds/find some coins,"
      "has/have a bag of gold"},
 };
 const std::map<std::string, std::string> kCueSense = {
@@ -112,7 +105,7 @@ const std::vector<Form> kForms = {
     {"M4", between, "IT SAY , so WHO TAKE THEM"},
     {"M5", between, "WHO TAKE the TOPIC [PPB] because|but IT SAY"},
     {"M6", between, "WHO TAKE the TOPIC [PPB] and BE ADJ"},
-    {"M7", between, "the CREATURE [PPB] MEET WHOM and BE ADJ"},
+    {"M7", between, "the SUBJECT [PPB] MEET WHOM and BE ADJ"},
     {"K", between, "BANK [PP] BE TRAIT , so WHO DO"},
     {"E1", last, "WHO BE ADJ and GO home WAY"},
     {"E2", last, "at night the SUBJECT [PPB] ACT and WHO ACT HOW"},
@@ -121,8 +114,8 @@ const std::vector<Form> kForms = {
 /// The tables above, ready to be looked up.
 struct Lexicon {
   std::map<std::string, std::vector<Phrase>> classes;
-  std::set<std::string> known;                                   // every word there is
-  std::map<std::string, std::pair<std::string, Number>> topics;  // "dogs": "dog", plural
+  std::set<std::string> known;  // every word there is
+  std::map<std::string, Number> topics;
 
   Lexicon() {
     for (const auto& [name, list] : kPlain)
@@ -132,8 +125,8 @@ struct Lexicon {
         add(name, noun, Number::singular);
         add(name, noun + "s", Number::plural);
         if (name == "PLACE") continue;
-        topics[noun] = {noun, Number::singular};
-        topics[noun + "s"] = {noun, Number::plural};
+        topics[noun] = Number::singular;
+        topics[noun + "s"] = Number::plural;
       }
     for (const auto& [name, list] : kVerbs)
       for (const std::string& verb : split(list, ',')) {
@@ -210,7 +203,7 @@ Words words_of(std::string_view sentence, std::size_t at, std::string& why) {
 struct Candidate {
   std::string pronouns;  // those that fit it
   std::string label;     // the same label: counts once
-  std::string kind;      // ANIMAL, THING or WHO
+  bool person;           // a name or pair; a topic otherwise
   std::size_t at;
 };
 
@@ -220,18 +213,16 @@ void find_candidates(const Words& words, std::size_t end, std::map<std::string, 
   const auto put = [&](Candidate c) { out.insert_or_assign(c.label, c); };
   for (std::size_t i = 0; i < end; ++i) {
     const std::string& word = words[i].text;
-    if (lex.has("GIRL", word)) put({" she her ", word, "WHO", words[i].at});
-    if (lex.has("BOY", word)) put({" he him ", word, "WHO", words[i].at});
+    if (lex.has("GIRL", word)) put({" she her ", word, true, words[i].at});
+    if (lex.has("BOY", word)) put({" he him ", word, true, words[i].at});
     if (const auto topic = lex.topics.find(word); topic != lex.topics.end()) {
-      const auto& [noun, number] = topic->second;
-      put({number == Number::plural ? " they them " : " it ", word,
-           lex.has("ANIMAL", noun) ? "ANIMAL" : "THING", words[i].at});
+      put({topic->second == Number::plural ? " they them " : " it ", word, false, words[i].at});
     }
     if (i + 2 < end && words[i + 1].text == "and" && lex.is_name(word)) {
       std::string one = word, two = words[i + 2].text;
       if (!lex.is_name(two) || lex.has("GIRL", one) == lex.has("GIRL", two)) continue;
       if (lex.has("BOY", one)) std::swap(one, two);
-      put({" they them ", one + " and " + two, "WHO", words[i].at});
+      put({" they them ", one + " and " + two, true, words[i].at});
     }
   }
 }
@@ -254,7 +245,8 @@ struct Reading {
   Verdict verdict;
   int faults = 0;
 
-  std::string subject, kind;  // kind: ANIMAL, THING, WHO; empty when it is not known
+  std::string subject;
+  bool person = false;  // the subject is a name or pair, or stands for one
   std::size_t subject_at = 0;
   Number number = Number::none;
   std::string sense;  // of the last `bank`
@@ -355,8 +347,7 @@ class Sentence {
 
   /// The parts that are more than words in a row.
   void conditioned(const std::string& part, const Reading& r, Readings& out) const {
-    if (part == "TOPIC" || part == "ONE" || part == "MANY") return topic(part, false, r, out);
-    if (part == "SUBJECT" || part == "CREATURE") return topic(part, true, r, out);
+    if (part == "ONE" || part == "MANY" || part == "SUBJECT") return topic(part, r, out);
     if (part == "NAME" || part == "OTHER") return name(part == "OTHER", r, out);
     if (part == "WHO") return who(r, out);
     if (part == "SOMEONE") return someone(r, out);
@@ -373,15 +364,13 @@ class Sentence {
     return i < words_.size() ? words_[i].text : "";
   }
 
-  void topic(const std::string& part, bool as_subject, const Reading& r, Readings& out) const {
-    for (const std::string kind : {"ANIMAL", "THING"})
-      for (const Phrase& noun : lexicon().classes.at(kind)) {
-        if (part == (noun.number == Number::plural ? "ONE" : "MANY")) continue;
-        if (!take(noun.words, r, out)) continue;
-        if (as_subject) subject(out.back(), r.at, noun.number, kind);
-        if (part == "CREATURE" && kind != "ANIMAL")
-          out.back().wrong(&Verdict::kind, "'" + noun.words[0] + "' is no animal");
-      }
+  /// A topic in the singular, in the plural, or as subject.
+  void topic(const std::string& part, const Reading& r, Readings& out) const {
+    for (const Phrase& noun : lexicon().classes.at("TOPIC")) {
+      if (part == (noun.number == Number::plural ? "ONE" : "MANY")) continue;
+      if (!take(noun.words, r, out)) continue;
+      if (part == "SUBJECT") subject(out.back(), r.at, noun.number, false);
+    }
   }
 
   /// A name as subject; `other`: a boy when the sentence begins with a girl, or the reverse.
@@ -391,7 +380,7 @@ class Sentence {
     if (!lex.is_name(word)) return;
     if (other && lex.has("GIRL", word) == lex.has("GIRL", word_at(0))) return;
     take({word}, r, out);
-    subject(out.back(), r.at, Number::singular, "WHO");
+    subject(out.back(), r.at, Number::singular, true);
   }
 
   /// A name, a pair.
@@ -408,36 +397,27 @@ class Sentence {
     Readings named;
     someone(r, named);
     for (Reading& n : named) {
-      subject(n, r.at, n.at > r.at + 1 ? Number::plural : Number::singular, "WHO");
+      subject(n, r.at, n.at > r.at + 1 ? Number::plural : Number::singular, true);
       out.push_back(std::move(n));
     }
     pronoun({"he", "she", "it", "they"}, true, true, r, out);
   }
 
   void adjective(const Reading& r, Readings& out) const {
-    const std::map<std::string, std::vector<std::string>> suits = {{"ANIMAL", {"LOOK", "FEEL"}},
-                                                                   {"THING", {"LOOK", "STATE"}},
-                                                                   {"WHO", {"FEEL"}},
-                                                                   {"", {"LOOK", "FEEL", "STATE"}}};
-    const auto is_one_of = [&](const std::string& kind) {
-      return std::ranges::any_of(suits.at(kind), [&](const std::string& adjectives) {
-        return lexicon().has(adjectives, word_at(r.at));
-      });
-    };
-    if (!is_one_of("")) return;
-    take({word_at(r.at)}, r, out);
-    if (!is_one_of(r.kind)) unsuitable(out.back(), word_at(r.at));
+    const Lexicon& lex = lexicon();
+    const std::string word = word_at(r.at);
+    if (!lex.has("LOOK", word) && !lex.has("FEEL", word) && !lex.has("STATE", word)) return;
+    take({word}, r, out);
+    if (r.person && !lex.has("FEEL", word)) unsuitable(out.back(), word);
   }
 
   void act(const Reading& r, Readings& out) const {
-    for (const std::string verbs : {"LIVE", "STIR"}) {
-      Readings acts;
-      verb(verbs, r, acts);
-      for (Reading& a : acts) {
-        if (!r.kind.empty() && (r.kind == "THING") != (verbs == "STIR"))
-          unsuitable(a, word_at(r.at));
-        out.push_back(std::move(a));
-      }
+    verb("LIVE", r, out);
+    Readings stirs;
+    verb("STIR", r, stirs);
+    for (Reading& s : stirs) {
+      if (r.person) unsuitable(s, word_at(r.at));
+      out.push_back(std::move(s));
     }
   }
 
@@ -452,13 +432,13 @@ class Sentence {
     }
   }
 
-  void subject(Reading& r, std::size_t first_word, Number number, const std::string& kind) const {
+  void subject(Reading& r, std::size_t first_word, Number number, bool person) const {
     r.subject_at = words_[first_word].at;
     r.subject.clear();
     for (std::size_t i = first_word; i < r.at; ++i)
       r.subject += (i > first_word ? " " : "") + words_[i].text;
     r.number = number;
-    r.kind = kind;
+    r.person = person;
   }
 
   static void unsuitable(Reading& r, const std::string& word) {
@@ -482,10 +462,9 @@ class Sentence {
       if (candidate.pronouns.find(" " + word.text + " ") != std::string::npos)
         fit.push_back(candidate);
 
-    const bool right = fit.size() == 1 && (fit[0].kind == "WHO") == who;
+    const bool right = fit.size() == 1 && fit[0].person == who;
     if (as_subject)
-      subject(now, r.at, word.text == "they" ? Number::plural : Number::singular,
-              right ? fit[0].kind : "");
+      subject(now, r.at, word.text == "they" ? Number::plural : Number::singular, right && who);
     if (right)
       now.verdict.pronouns.push_back({word.at, fit[0].at});
     else if (fit.empty())
@@ -503,7 +482,7 @@ class Sentence {
     std::vector<Cue> cues;
     find_cues(before_, before_.size(), cues);
     find_cues(words_, r.at, cues);
-    if (r.at == 2) subject(r, 1, Number::singular, "");  // form K
+    if (r.at == 2) subject(r, 1, Number::singular, false);  // form K
     if (cues.empty()) return r.wrong(&Verdict::sense, "'bank' has no cue");
     for (const Cue& cue : cues)
       if (cue.sense != cues[0].sense)

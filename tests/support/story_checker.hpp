@@ -20,7 +20,7 @@ struct Verdict {
   std::string form;       ///< O1 ... E2; empty when the words have none
 
   bool grammatical = true;  ///< words, spelling, one of the forms
-  bool kind = true;  ///< its adjectives and verbs may be said of that animal, thing or person
+  bool kind = true;         ///< its adjectives and verbs may be said of people, where they are
   bool agreement = true;
   bool antecedent = true;
   bool sense = true;

@@ -66,7 +66,7 @@ template <int R, class T>
 void rows(Mat<const T> x, Mat<const T> w, Mat<T> y) {
   if constexpr (R > 1)
     if (x.rows < R) return rows<R - 1, T>(x, w, y);
-  constexpr int kAtOnce = weights_at_once(R);
+  constexpr int kFirst = std::min(R, 2);
   constexpr std::size_t kLanes = HWY_MAX_BYTES / sizeof(T);
   const hn::ScalableTag<T> d;
   const Index lanes = static_cast<Index>(hn::Lanes(d));
@@ -74,10 +74,19 @@ void rows(Mat<const T> x, Mat<const T> w, Mat<T> y) {
   for (Index j = 0; j < w.rows; j += lanes) {
     const Index n = std::min(lanes, w.rows - j);
     const T* const weights = w.data + j * w.ld;
-    Index k = 0;
-    for (; k + kAtOnce <= n; k += kAtOnce)
-      multiply<R, kAtOnce>(x, weights + k * w.ld, w.ld, sums + k * lanes);
-    for (; k < n; ++k) multiply<R, 1>(x, weights + k * w.ld, w.ld, sums + k * lanes);
+    // Two rows read the weights from memory, end to end; the others find them in the cache.
+    for (Index k = 0; k < n; ++k)
+      multiply<kFirst, 1>(x, weights + k * w.ld, w.ld, sums + k * lanes);
+    if constexpr (R > kFirst) {
+      const Mat<const T> others = x.block(kFirst, 0, R - kFirst, x.cols);
+      T* const to = sums + kFirst * lanes * lanes;
+      constexpr int kAtOnce = weights_at_once(R - kFirst);
+      Index k = 0;
+      for (; k + kAtOnce <= n; k += kAtOnce)
+        multiply<R - kFirst, kAtOnce>(others, weights + k * w.ld, w.ld, to + k * lanes);
+      for (; k < n; ++k)
+        multiply<R - kFirst, 1>(others, weights + k * w.ld, w.ld, to + k * lanes);
+    }
     for (int r = 0; r < R; ++r) {
       const auto results = sums_of(d, sums + r * lanes * lanes);
       T* const out = y.data + r * y.ld + j;

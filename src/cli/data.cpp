@@ -1,27 +1,32 @@
-// headwise data NAME: writes a built-in corpus, or shows what is known about its words.
+// headwise data NAME: writes a built-in corpus or a task's examples, or shows what is known of them.
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "cli/options.hpp"
 #include "headwise/core/file.hpp"
 #include "headwise/data/stories.hpp"
+#include "headwise/data/task.hpp"
+#include "headwise/data/tokenizer.hpp"
 
 namespace headwise::cli {
 namespace {
 
 struct DataCommand {
   std::string name;
-  Index sentences = kCorpusSentences;
+  Index sentences = kCorpusSentences, length = 0;
   Index show = 0;
   std::string out;
   bool json_lines = false;
 
   void visit(auto&& v) {
-    v("sentences", sentences, "stories until they have this many sentences");
-    v("show", show, "show so many stories with what is known about their words; 0: the plain text");
+    v("sentences", sentences,
+      "stories until they have this many sentences; or so many sequences of a task");
+    v("length", length, "length of a task's inputs; 0: the task's own");
+    v("show", show, "show so many, with what is known about them; 0: all, as plain text");
     v("out", out, "file to write the text to, and FILE.jsonl for what is known; default: stdout");
-    v("json", json_lines, "JSON lines on stdout: each story with what is known about its words");
+    v("json", json_lines, "JSON lines on stdout: each story or sequence, with what is known");
   }
 };
 
@@ -58,55 +63,81 @@ void show(const Story& story) {
   }
 }
 
-int write_stories(const DataCommand& c, std::uint64_t seed) {
-  require<UsageError>(c.sentences >= 1, "--sentences: {} is not 1 or more", c.sentences);
-  require<UsageError>(c.show >= 0, "--show: {} is not 0 or more", c.show);
-  require<UsageError>(c.show == 0 || !c.json_lines, "--show: is for people, without --json");
-  const std::string known_path = c.out + ".jsonl";
-  if (!c.out.empty())
-    for (const std::string& path : {c.out, known_path})
-      require<UsageError>(!std::filesystem::exists(path), "--out: {} is there already", path);
-
-  const std::vector<Story> all = stories(c.sentences, seed);
-  const std::string text = stories_text(all);
-  std::string known;
-  for (const Story& story : all) known += annotation(story) + '\n';
+/// Texts, and what is known of each as a line of JSON, to where they are wanted.
+void write(const DataCommand& c, const std::string& text, const std::string& known) {
   if (!c.out.empty()) {
     replace_file(c.out, text);
-    replace_file(known_path, known);
-  }
-  const auto shown = std::min(all.size(), static_cast<std::size_t>(c.show));
-  for (std::size_t i = 0; i < shown; ++i) {
-    if (i > 0) fmt::print("\n");
-    show(all[i]);
+    replace_file(c.out + ".jsonl", known);
   }
   if (c.json_lines)
     fmt::print("{}", known);
   else if (c.out.empty() && c.show == 0)
     fmt::print("{}", text);
+}
+
+int write_stories(const DataCommand& c, std::uint64_t seed) {
+  require<UsageError>(c.length == 0, "--length: is for tasks");
+  const std::vector<Story> all = stories(c.sentences, seed);
+  const std::string text = stories_text(all);
+  std::string known;
+  for (const Story& story : all) known += annotation(story) + '\n';
+  const auto shown = std::min(all.size(), static_cast<std::size_t>(c.show));
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (i > 0) fmt::print("\n");
+    show(all[i]);
+  }
+  write(c, text, known);
   return kDone;
 }
 
-struct Corpus {
-  const char* name;
-  int (*write)(const DataCommand&, std::uint64_t seed);
-};
-constexpr Corpus kCorpora[] = {{"stories", write_stories}};
+/// A sequence, and under it a mark at each character that is to be predicted.
+void show(const Example& e) {
+  const Tokenizer characters = Tokenizer::learn(TokenizerKind::character, e.text);
+  std::string seen, marks;
+  std::size_t i = 0;
+  for (const Id id : characters.encode(e.text)) {
+    const std::string& c = characters.tokens()[static_cast<std::size_t>(id)];
+    seen += c == "\t" ? "␉" : c == "\n" ? "␤" : c;
+    marks += e.counted[i++] != 0 ? '^' : ' ';
+  }
+  fmt::print("{}\n{}\n", seen, marks);
+}
+
+/// Sequences of a task's validation part: what it was never trained on.
+int write_task(const DataCommand& c, std::uint64_t seed) {
+  const std::unique_ptr<Task> task = make_task(c.name, c.length);
+  Rng rng(seed);
+  std::string text, known;
+  const bool only_shown = c.show > 0 && c.out.empty();
+  for (Index i = 0; i < (only_shown ? c.show : c.sentences); ++i) {
+    const Example e = task->valid(rng);
+    text += e.text;
+    known += nlohmann::json{{"text", e.text}, {"counted", e.counted}}.dump() + '\n';
+    if (i < c.show) show(e);
+  }
+  write(c, text, known);
+  return kDone;
+}
 
 int write_data(const DataCommand& c, std::uint64_t seed) {
-  std::string names;
-  for (const Corpus& corpus : kCorpora) {
-    if (c.name == corpus.name) return corpus.write(c, seed);
-    names += fmt::format("{}{}", names.empty() ? "" : " or ", corpus.name);
-  }
-  throw UsageError(fmt::format("data: expected {}, got '{}'", names, c.name));
+  require<UsageError>(c.sentences >= 1, "--sentences: {} is not 1 or more", c.sentences);
+  require<UsageError>(c.show >= 0, "--show: {} is not 0 or more", c.show);
+  require<UsageError>(c.show == 0 || !c.json_lines, "--show: is for people, without --json");
+  const std::vector<std::string> tasks = task_names();
+  const bool is_task = std::find(tasks.begin(), tasks.end(), c.name) != tasks.end();
+  require<UsageError>(is_task || c.name == "stories", "data: expected stories or {}, got '{}'",
+                      fmt::join(tasks, " or "), c.name);
+  if (!c.out.empty())
+    for (const std::string& path : {c.out, c.out + ".jsonl"})
+      require<UsageError>(!std::filesystem::exists(path), "--out: {} is there already", path);
+  return is_task ? write_task(c, seed) : write_stories(c, seed);
 }
 
 }  // namespace
 
 std::function<int()> data_command(CLI::App& app, CommonOptions& common) {
   const auto c = std::make_shared<DataCommand>();
-  app.add_option("name", c->name, "what to write: stories")->required()->type_name("NAME");
+  app.add_option("name", c->name, "what to write: stories, copy or induction")->required()->type_name("NAME");
   bind(app, *c);
   return [c, &common] { return write_data(*c, common.seed); };
 }

@@ -1,5 +1,6 @@
 // headwise data: the corpus as text, as JSON lines, in files, and for the eye.
 #include <algorithm>
+#include <sstream>
 
 #include "cli/program.hpp"
 #include "headwise/data/stories.hpp"
@@ -77,6 +78,30 @@ TEST_CASE("data --show says what it knows under each sentence", "[cli][data]") {
   CHECK_THAT(r.out, Catch::Contains("\n    'bank' singular money <- cue 'money'\n"));
 }
 
+TEST_CASE("data writes a task's sequences, which train from a file as well", "[cli][data][task]") {
+  const Result r = headwise_program("data copy --length 4 --sentences 30");
+  REQUIRE(r.code == 0);
+  std::istringstream in(r.out);
+  int count = 0;
+  for (std::string line; std::getline(in, line); ++count) {
+    REQUIRE(line.size() == 9);
+    CHECK(line.substr(0, 4) + "\t" + line.substr(0, 4) == line);
+  }
+  CHECK(count == 30);
+  const Result shown = headwise_program("data copy --length 4 --show 1");
+  CHECK(shown.out == r.out.substr(0, 4) + "␉" + r.out.substr(5, 4) + "␤\n     ^^^^^\n");
+  const auto known = lines(headwise_program("data induction --sentences 2 --json").out);
+  REQUIRE(known.size() == 2);
+  CHECK(known[0]["text"].get<std::string>().size() == known[0]["counted"].size());
+  const Folder folder;
+  const std::string file = folder / "copy.tsv";
+  REQUIRE(headwise_program("data copy --length 4 --sentences 30 --out " + file).code == 0);
+  CHECK(contents(file) == r.out);
+  CHECK(headwise_program("train --steps 1 --threads 1 --layers 1 --eval-batches 1 --task " + file +
+                         " --out " + (folder / "run"))
+            .code == 0);
+}
+
 TEST_CASE("data refuses what it cannot do", "[cli][data][errors]") {
   const std::pair<const char*, const char*> wrong[] = {
       {"data stories --sentences 0", "headwise: --sentences: 0 is not 1 or more\n"},
@@ -85,7 +110,9 @@ TEST_CASE("data refuses what it cannot do", "[cli][data][errors]") {
        "headwise: --sentences: expected a whole number, got 'abc'\n"},
       {"data stories --show -1", "headwise: --show: -1 is not 0 or more\n"},
       {"data stories --show 1 --json", "headwise: --show: is for people, without --json\n"},
-      {"data fables", "headwise: data: expected stories, got 'fables'\n"},
+      {"data fables", "headwise: data: expected stories or copy or induction, got 'fables'\n"},
+      {"data stories --length 3", "headwise: --length: is for tasks\n"},
+      {"data copy --length -3", "headwise: --length: -3 is not from 1 to 65536\n"},
       {"data stories --out /nowhere/s.txt", "headwise: /nowhere/s.txt"}};
   for (const auto& [arguments, message] : wrong) {
     INFO(arguments);

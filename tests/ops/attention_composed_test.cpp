@@ -1,6 +1,5 @@
 // Attention composed of the small ops is the fused one.
 #include <cmath>
-#include <limits>
 
 #include "headwise/ops/ops.hpp"
 #include "support/backprop.hpp"
@@ -15,24 +14,23 @@ namespace {
 template <Real T>
 constexpr double kClose = std::same_as<T, double> ? 1e-12 : 1e-6;
 
-/// Query t of T sees the keys up to t + S - T of S.
-Condition causal_condition(Index queries, Index keys) {
-  std::vector<std::uint8_t> sees;
-  for (Index t = 0; t < queries; ++t)
-    for (Index s = 0; s < keys; ++s) sees.push_back(s <= t + keys - queries ? 1 : 0);
-  return {{queries, keys}, std::move(sees)};
-}
-
 /// softmax(q k^T / sqrt(D), masked) v, head by head.   q (B,T,C), k and v (B,S,C).
 template <Real T>
-Var<T> composed_attention(const Var<T>& q, const Var<T>& k, const Var<T>& v, Index heads) {
+Var<T> composed_attention(const Var<T>& q, const Var<T>& k, const Var<T>& v, Index heads,
+                          const Mask& mask) {
   const Var<T> scale = Tensor<T>({}, {1 / std::sqrt(static_cast<T>(q.shape().last() / heads))});
-  const Var<T> hidden = Tensor<T>({}, {-std::numeric_limits<T>::infinity()});
   const Var<T> scores =
       matmul(split_heads(q, heads), transpose(split_heads(k, heads))) * scale;  // (B,H,T,S)
-  const Condition sees = causal_condition(q.shape()[1], k.shape()[1]);
-  const Var<T> pattern = softmax(where(sees, scores, hidden));
-  return concat_heads(matmul(pattern, split_heads(v, heads)));
+  return concat_heads(matmul(masked_softmax(scores, mask), split_heads(v, heads)));
+}
+
+/// Every kind of mask for two sequences, and all of them put together.
+std::vector<Mask> masks(Index heads, Index t, Index s) {
+  const Mask holes = allow(t, s, [](Index query, Index key) { return (query + key) % 3 != 0; });
+  const Mask padded = keys_below({s, s / 2}),
+             tilted = bias(random_tensor<double>({heads, t, s}, 9));
+  return {causal(),      everything(), causal(s / 3), padded, holes, tilted,
+          causal() & padded & holes & tilted};
 }
 
 double largest(const Tensor<double>& x) { return max(abs(Var<double>(x))).item(); }
@@ -54,19 +52,24 @@ TEMPLATE_TEST_CASE("attention composed of small ops equals the fused one",
                                            random_tensor<T>({2, n.s, c}, 2),
                                            random_tensor<T>({2, n.s, c}, 3)};
     const Tensor<T> dy = random_tensor<T>({2, n.t, c}, 4);
-    const Pass<T> fused = pass<T>(
-        [&](const auto& x) {
-          return attention(x[0], x[1], x[2], {.heads = n.heads, .mask = causal()});
-        },
-        inputs, dy);
-    const Pass<T> composed = pass<T>(
-        [&](const auto& x) { return composed_attention(x[0], x[1], x[2], n.heads); }, inputs, dy);
-    CHECK(relative_gap(composed.y, fused.y) < kClose<T>);
-    double scale = 0;  // of the gradients: those of q and k are differences of larger numbers
-    for (const Tensor<T>& d : fused.d) scale = std::max(scale, largest(as<double>(d)));
-    for (std::size_t i = 0; i < 3; ++i) {
-      INFO("input " << i);
-      CHECK(relative_gap(composed.d[i], fused.d[i], scale) < kClose<T>);
+    int kind = 0;
+    for (const Mask& mask : masks(n.heads, n.t, n.s)) {
+      CAPTURE(kind++);
+      const Pass<T> fused = pass<T>(
+          [&](const auto& x) {
+            return attention(x[0], x[1], x[2], {.heads = n.heads, .mask = mask});
+          },
+          inputs, dy);
+      const Pass<T> composed = pass<T>(
+          [&](const auto& x) { return composed_attention(x[0], x[1], x[2], n.heads, mask); },
+          inputs, dy);
+      CHECK(relative_gap(composed.y, fused.y) < kClose<T>);
+      double scale = 0;  // of the gradients: those of q and k are differences of larger numbers
+      for (const Tensor<T>& d : fused.d) scale = std::max(scale, largest(as<double>(d)));
+      for (std::size_t i = 0; i < 3; ++i) {
+        INFO("input " << i);
+        CHECK(relative_gap(composed.d[i], fused.d[i], scale) < kClose<T>);
+      }
     }
   }
 }

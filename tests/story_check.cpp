@@ -1,5 +1,5 @@
 // How many sentences of a model's sample follow the grammar of the stories:
-//   headwise generate --run DIR --tokens 20000 | story_check [--corpus FILE]
+//   headwise sample RUN --tokens 20000 | story_check [--corpus FILE]
 // Lines are stories. What the sample's two ends cut off is not counted: a first sentence that does
 // not begin with a capital letter, a last one without its full stop.
 #include <fmt/format.h>

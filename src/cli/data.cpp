@@ -1,4 +1,4 @@
-// headwise data NAME: writes a built-in corpus or a task's examples, or shows what is known of them.
+// headwise data NAME: writes the stories or a task's sequences, or shows what is known of them.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -76,7 +76,7 @@ void write(const DataCommand& c, const std::string& text, const std::string& kno
 }
 
 int write_stories(const DataCommand& c, std::uint64_t seed) {
-  require<UsageError>(c.length == 0, "--length: is for tasks");
+  require<UsageError>(c.length == 0, "--length: {} is for tasks, not for stories", c.length);
   const std::vector<Story> all = stories(c.sentences, seed);
   const std::string text = stories_text(all);
   std::string known;
@@ -103,14 +103,14 @@ void show(const Example& e) {
   fmt::print("{}\n{}\n", seen, marks);
 }
 
-/// Sequences of a task's validation part: what it was never trained on.
+/// Sequences of a task, one in ten of its validation part, as a file of them would be parted again.
 int write_task(const DataCommand& c, std::uint64_t seed) {
   const std::unique_ptr<Task> task = make_task(c.name, c.length);
-  Rng rng(seed);
+  Rng rng = stream(seed, Purpose::task_lines);
   std::string text, known;
   const bool only_shown = c.show > 0 && c.out.empty();
   for (Index i = 0; i < (only_shown ? c.show : c.sentences); ++i) {
-    const Example e = task->valid(rng);
+    const Example e = i % 10 == 9 ? task->valid(rng) : task->train(rng);
     text += e.text;
     known += nlohmann::json{{"text", e.text}, {"counted", e.counted}}.dump() + '\n';
     if (i < c.show) show(e);
@@ -137,7 +137,10 @@ int write_data(const DataCommand& c, std::uint64_t seed) {
 
 std::function<int()> data_command(CLI::App& app, CommonOptions& common) {
   const auto c = std::make_shared<DataCommand>();
-  app.add_option("name", c->name, "what to write: stories, copy or induction")->required()->type_name("NAME");
+  app.add_option("name", c->name,
+                 fmt::format("what to write: stories or {}", fmt::join(task_names(), " or ")))
+      ->required()
+      ->type_name("NAME");
   bind(app, *c);
   return [c, &common] { return write_data(*c, common.seed); };
 }

@@ -46,9 +46,19 @@ int info(const std::string& folder) {
   print_options("model", c.model);
   fmt::print("  {:16} {}\n", "vocabulary", c.model.vocab);
   print_options("training", c.train);
-  fmt::print("run\n  {:16} {}\n  {:16} {}\n  {:16} {}\n  {:16} {}\n\n", "seed", c.seed, "dtype",
-             name_of(c.dtype), "data", c.data.empty() ? "built-in stories" : c.data, "BLAS",
-             c.blas);
+  const std::string data = c.task.empty() ? (c.data.empty() ? "built-in stories" : c.data)
+                                          : fmt::format("task {}", c.task);
+  fmt::print("run\n");
+  const auto line = [](const char* name, const auto& value) {
+    fmt::print("  {:16} {}\n", name, value);
+  };
+  line("seed", c.seed);
+  line("dtype", name_of(c.dtype));
+  line("data", data);
+  if (c.length != 0) line("length", c.length);
+  line("tokenizer", name_of(run.tokenizer().kind()));
+  line("BLAS", c.blas);
+  fmt::print("\n");
   return with_model(run, [&](auto model) {
     for_each_param(model, [](const std::string& name, const auto& p) {
       fmt::print("{:32} {:14} {:10}\n", name, fmt::to_string(p.value.shape()), p.value.size());

@@ -21,11 +21,13 @@ struct Row {
 };
 
 constexpr Row kCommands[] = {
-    {"train", "train a model on a text; writes a run folder", train_command},
+    {"train", "train a model on a text or a task; writes a run folder", train_command},
     {"sample", "continue a prompt with a trained model", sample_command},
-    {"eval", "loss, bits per token and byte, perplexity of a trained model", eval_command},
+    {"eval", "loss, bits per token and byte, perplexity of a trained model; a task's right answers",
+     eval_command},
     {"gradcheck", "compare gradients with finite differences, in double", gradcheck_command},
-    {"data", "write a built-in corpus, or show what is known about its words", data_command},
+    {"data", "write the stories or a task's sequences, or show what is known of them",
+     data_command},
     {"bench", "speed on this machine", bench_command},
     {"info", "version, BLAS, instruction set, threads; or a run's configuration", info_command},
 };

@@ -15,21 +15,31 @@ std::string vocabulary_text(const Tokenizer& tokenizer, double bytes_per_token) 
                      kWhat[static_cast<std::size_t>(tokenizer.kind())], bytes_per_token);
 }
 
-Material of_text(const std::string& text, const Tokens& tokens, Index context) {
+/// The text at `path`; the built-in stories for no path.
+struct FoundText {
+  explicit FoundText(const std::string& path)
+      : text(path.empty() ? std::string(builtin_text()) : read_text(path, &marked)) {}
+  bool marked = false;
+  std::string text;
+};
+
+Material of_text(const FoundText& found, const Tokens& tokens, Index context) {
+  const auto& [marked, text] = found;
   Tokenizer tokenizer =
       tokens.known ? *tokens.known : Tokenizer::learn(tokens.kind, text, tokens.min_count);
   auto source = std::make_unique<TextSource>(tokenizer.encode(text), context);
   const Split& parts = source->parts();
-  const auto bytes = static_cast<double>(tokenizer.bytes(parts.train));
+  const auto bytes = static_cast<double>(tokenizer.bytes(parts.valid));
   Material m(std::move(tokenizer), text_hash(text));
-  m.bytes_per_token = bytes / static_cast<double>(parts.train.size());
+  m.bytes_per_token = bytes / static_cast<double>(parts.valid.size());
   m.about =
       fmt::format("text        {} tokens to train on, {} to validate on; {}", parts.train.size(),
                   parts.valid.size(), vocabulary_text(m.tokenizer, m.bytes_per_token));
   if (parts.shared)
-    m.note = "the text is too short to keep a part for validation: both are all of it";
-  else if (text.find('\r') != std::string::npos)
-    m.note = "the text has carriage returns (\\r); they are kept as characters";
+    m.notes.emplace_back("the text is too short to keep a part for validation: both are all of it");
+  if (marked) m.notes.emplace_back("the byte-order mark at its start is left out");
+  if (text.find('\r') != std::string::npos)
+    m.notes.emplace_back("the text has carriage returns (\\r); they are kept");
   m.source = std::move(source);
   return m;
 }
@@ -38,17 +48,17 @@ std::string place_of_text(const std::string& path) {
   return path.empty() ? "the built-in stories" : path == "-" ? "standard input" : path;
 }
 
-void require_same(const Run& run, const std::string& from, const std::string& hash) {
+void require_same(const Run& run, const std::string& what, const std::string& hash) {
   require<DataError>(hash == run.config().data_hash,
-                     "{}: the text '{}' is not the one the run was started with (hash {}, was {})",
-                     run.folder(), from, hash, run.config().data_hash);
+                     "{}: the {} is not the one the run was started with (hash {}, was {})",
+                     run.folder(), what, hash, run.config().data_hash);
 }
 
 }  // namespace
 
 Material text_material(const std::string& path, const Tokens& tokens, Index context) {
-  const std::string text = text_of(path);
-  return about(place_of_text(path), [&] { return of_text(text, tokens, context); });
+  const FoundText found(path);
+  return about(place_of_text(path), [&] { return of_text(found, tokens, context); });
 }
 
 Material task_material(std::unique_ptr<const Task> task, const std::optional<Tokenizer>& known) {
@@ -58,7 +68,7 @@ Material task_material(std::unique_ptr<const Task> task, const std::optional<Tok
   m.about = fmt::format("task        {}: {}; {} different characters", t.name(), t.about(),
                         m.tokenizer.vocab());
   if (t.shared())
-    m.note = "too few examples to keep some for validation: both parts are all of them";
+    m.notes.emplace_back("no example falls into one of the parts: both are all of them");
   m.source = std::move(source);
   return m;
 }
@@ -66,20 +76,21 @@ Material task_material(std::unique_ptr<const Task> task, const std::optional<Tok
 Material material_of_run(const Run& run, const std::string& path) {
   const RunConfig& config = run.config();
   if (!config.task.empty()) {
-    require<UsageError>(path.empty(), "--data: {} was trained on the task {}, not on a text",
+    require<UsageError>(path.empty(),
+                        "--data: {}, but {} was trained on the task {}, not on a text", path,
                         run.folder(), config.task);
     Material m = task_material(make_task(config.task, config.length), run.tokenizer());
-    require_same(run, config.task, m.hash);
+    require_same(run, "task '" + config.task + "'", m.hash);
     return m;
   }
   const std::string& from = path.empty() ? config.data : path;
   require<UsageError>(!path.empty() || from != "-",
                       "--data: {} was trained from standard input; give its text again",
                       run.folder());
-  const std::string text = text_of(from);
-  require_same(run, from, text_hash(text));
+  const FoundText found(from);
+  require_same(run, "text '" + from + "'", text_hash(found.text));
   return about(run.folder(), [&] {
-    return of_text(text, {.kind = {}, .min_count = 1, .known = run.tokenizer()},
+    return of_text(found, {.kind = {}, .min_count = 1, .known = run.tokenizer()},
                    config.model.context);
   });
 }

@@ -22,11 +22,6 @@ auto about(const std::string& what, F f) {
   }
 }
 
-/// The text at `path`; the built-in stories for no path.
-inline std::string text_of(const std::string& path) {
-  return path.empty() ? std::string(builtin_text()) : read_text(path);
-}
-
 /// A path that is right from every folder; "-" and "" stay what they are.
 inline std::string lasting_path(const std::string& path) {
   return path.empty() || path == "-" ? path : std::filesystem::absolute(path).string();
@@ -42,7 +37,7 @@ struct Material {
   std::string hash;            ///< of the bytes of the file behind it; "" for a task drawn anew
   double bytes_per_token = 1;  ///< so that losses compare across tokenizers
   std::string about;           ///< one line
-  std::string note;            ///< another, or ""
+  std::vector<std::string> notes{};  ///< more lines
 };
 
 /// How a text is cut into tokens: learned from it, or as an earlier run did.

@@ -7,7 +7,7 @@
 
 namespace headwise::cli {
 
-Prompt prompt_of(const Run& run, const std::string& text, Rng& rng) {
+Prompt prompt_of(const Run& run, const Task* task, const std::string& text, Rng& rng) {
   const Tokenizer& tokenizer = run.tokenizer();
   const auto token_of = [&](std::string_view token) -> std::optional<Id> {
     if (tokenizer.kind() == TokenizerKind::byte) return static_cast<unsigned char>(token[0]);
@@ -18,11 +18,10 @@ Prompt prompt_of(const Run& run, const std::string& text, Rng& rng) {
   };
   Prompt prompt{.text = text, .tokens = {}, .go_on = nullptr};
   const std::optional<Id> tab = token_of("\t"), newline = token_of("\n");
-  const bool question = !run.config().task.empty() && tab && newline;
+  const bool question = task != nullptr && tab && newline;
   if (question) {
     prompt.go_on = [end = *newline](Id id) { return id != end; };
-    if (text.empty())
-      prompt.text = make_task(run.config().task, run.config().length)->valid(rng).text;
+    if (text.empty()) prompt.text = task->valid(rng).text;
     prompt.text = prompt.text.substr(0, prompt.text.find('\t')) + '\t';
   }
   prompt.tokens = about("--prompt", [&] { return tokenizer.encode(prompt.text); });

@@ -9,9 +9,6 @@
 
 namespace headwise::cli {
 
-/// Streams of random numbers that nothing else draws from (the trainer numbers its own).
-inline constexpr std::uint64_t kSamples = 3, kTrainingSamples = 4;
-
 struct Prompt {
   std::string text;        ///< to be shown
   std::vector<Id> tokens;  ///< never empty
@@ -20,8 +17,9 @@ struct Prompt {
 };
 
 /// The tokens of a prompt; for an empty one the start of a line, or a question of the run's task
-/// that it was not trained on. A question is completed by the tab that stands before its answer,
-/// which ends with the line. Throws DataError for a character that the run does not know.
-Prompt prompt_of(const Run& run, const std::string& text, Rng& rng);
+/// (null: it has none) that it was not trained on. A question is completed by the tab that stands
+/// before its answer, which ends with the line. Throws DataError for a character that the run does
+/// not know.
+Prompt prompt_of(const Run& run, const Task* task, const std::string& text, Rng& rng);
 
 }  // namespace headwise::cli

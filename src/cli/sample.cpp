@@ -34,14 +34,14 @@ struct SampleCommand {
 /// Samples [first, first + n), drawn side by side. The first is shown as it is drawn, the others
 /// when all are done.
 template <Real T>
-void show_samples(const SampleCommand& c, const Run& run, const Decoder<T>& model,
+void show_samples(const SampleCommand& c, const Run& run, const Task* task, const Decoder<T>& model,
                   std::uint64_t seed, Index first, Index n) {
   std::vector<Rng> rngs;
   std::vector<Prompt> prompts;
   std::vector<std::vector<Id>> tokens;
   for (Index i = first; i < first + n; ++i) {
-    rngs.emplace_back(seed, kSamples << 48 | static_cast<std::uint64_t>(i));
-    prompts.push_back(prompt_of(run, c.prompt, rngs.back()));
+    rngs.push_back(stream(seed, Purpose::samples, i));
+    prompts.push_back(prompt_of(run, task, c.prompt, rngs.back()));
     tokens.push_back(prompts.back().tokens);
   }
   const auto context = static_cast<std::size_t>(model.config.context);
@@ -88,11 +88,13 @@ int sample_run(const SampleCommand& c, std::uint64_t seed) {
   require<UsageError>(c.samples >= 1, "--samples: {} is not 1 or more", c.samples);
   c.drawing.validate();
   const Run run = Run::open(c.run);
+  std::unique_ptr<const Task> task;
+  if (!run.config().task.empty()) task = make_task(run.config().task, run.config().length);
   Rng rng(seed);
-  (void)prompt_of(run, c.prompt, rng);  // wrong before the weights are read
+  (void)prompt_of(run, task.get(), c.prompt, rng);  // wrong before the weights are read
   return with_model(run, [&](const auto& model) {
     for (Index first = 0; first < c.samples; first += kFewRows)
-      show_samples(c, run, model, seed, first, std::min(kFewRows, c.samples - first));
+      show_samples(c, run, task.get(), model, seed, first, std::min(kFewRows, c.samples - first));
     return kDone;
   });
 }

@@ -118,12 +118,14 @@ Material material_of(const TrainCommand& c, const std::optional<Run>& known, Run
   std::optional<Tokenizer> tokenizer;
   if (known) tokenizer = known->tokenizer();
   if (c.task.empty()) {
-    require<UsageError>(c.length == 0, "--length: is for --task");
+    require<UsageError>(c.length == 0, "--length: {} is for --task, and there is none", c.length);
     return text_material(c.data, {c.tokenizer, c.min_count, tokenizer}, config.model.context);
   }
   require<UsageError>(c.data.empty(), "--data: {} and --task {} exclude each other", c.data,
                       c.task);
-  require<UsageError>(!c.given("--tokenizer"), "--tokenizer: a task's tokens are its characters");
+  require<UsageError>(!c.given("--tokenizer"),
+                      "--tokenizer: {}, but a task's tokens are its characters",
+                      name_of(c.tokenizer));
   std::unique_ptr<const Task> task = make_task(c.task, c.length);
   const Index needed = task->longest() - 1;
   if (!c.given("--context") && !known) config.model.context = needed;
@@ -135,7 +137,8 @@ Material material_of(const TrainCommand& c, const std::optional<Run>& known, Run
 
 int start(const TrainCommand& c) {
   require<UsageError>(c.tokenizer == TokenizerKind::word || !c.given("--min-count"),
-                      "--min-count: is for --tokenizer word");
+                      "--min-count: {} is for --tokenizer word, not {}", c.min_count,
+                      name_of(c.tokenizer));
   check_min_count(c.min_count);
   require<UsageError>(c.preset.empty() || c.init_from.empty(),
                       "--preset: {} and --init-from {} exclude each other", c.preset, c.init_from);
@@ -150,7 +153,8 @@ int start(const TrainCommand& c) {
     config.train.batch = p.batch;
   }
   if (!c.init_from.empty()) {
-    require<UsageError>(!c.given("--tokenizer"), "--tokenizer: is that of --init-from {}",
+    require<UsageError>(!c.given("--tokenizer"),
+                        "--tokenizer: {}, but it is that of --init-from {}", name_of(c.tokenizer),
                         c.init_from);
     known = Run::open(c.init_from);
     config.model = known->config().model;

@@ -85,7 +85,11 @@ void describe(const Run& run, const Material& material, Decoder<T>& model) {
     (is_decayed(p) ? decayed_tensors : plain_tensors) += 1;
   });
   fmt::print("{}\n", material.about);
-  if (!material.note.empty()) fmt::print("            {}\n", material.note);
+  for (const std::string& note : material.notes) fmt::print("            {}\n", note);
+  const TrainOptions& o = run.config().train;
+  if (o.warmup >= o.steps)
+    fmt::print("            --warmup {} is not below --steps {}: the rate never reaches --lr\n",
+               o.warmup, o.steps);
   fmt::print("model       {} layers, {} heads, width {}, context {}: {} parameters\n", m.layers,
              m.heads, m.width, m.context, decayed + plain + frozen);
   fmt::print("optimiser   AdamW: {} matrices ({} numbers) decay by {}, {} vectors ({}) do not\n",
@@ -157,11 +161,15 @@ void print_end(const LoopOptions& c, const std::string& program, const Run& run,
 
 /// What the model writes by now. Draws from a stream of its own, so that nothing else changes.
 template <Real T>
-void print_sample(const LoopOptions& c, const Run& run, const Decoder<T>& model, Index step) {
-  Rng rng(run.config().seed, kTrainingSamples << 48 | static_cast<std::uint64_t>(step));
-  const Prompt prompt = prompt_of(run, "", rng);
-  const std::string text = run.tokenizer().decode(sample(
-      model, prompt.tokens, std::min<Index>(model.config.context, 128), {}, rng, prompt.go_on));
+void print_sample(const LoopOptions& c, const Run& run, const Material& material,
+                  const Decoder<T>& model, Index step) {
+  const auto* task = dynamic_cast<const TaskSource*>(material.source.get());
+  Rng rng = stream(run.config().seed, Purpose::training_samples, step);
+  const Prompt prompt = prompt_of(run, task == nullptr ? nullptr : &task->task(), "", rng);
+  const std::string text =
+      prompt.text +
+      run.tokenizer().decode(sample(
+          model, prompt.tokens, std::min<Index>(model.config.context, 128), {}, rng, prompt.go_on));
   if (c.json_lines)
     fmt::print("{}\n", json{{"event", "sample"}, {"step", step}, {"text", text}}.dump(
                            -1, ' ', false, json::error_handler_t::replace));
@@ -215,7 +223,7 @@ void train_loop(const LoopOptions& c, const std::string& program, const Run& run
     if (due(record.step, c.save_every) || trainer.evaluation_due() || stop()) save(false);
     if (due(record.step, c.sample_every)) {
       progress.clear();
-      speed.pause([&] { return print_sample(c, run, model, record.step), 0; });
+      speed.pause([&] { return print_sample(c, run, material, model, record.step), 0; });
     }
   }
   progress.clear();

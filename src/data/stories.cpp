@@ -474,9 +474,6 @@ Story Teller::tell() {
   return std::move(story_);
 }
 
-/// Streams of random numbers that nothing else draws from.
-constexpr std::uint64_t kStories = 4;
-
 /// {"at":[3,8],"word":"boats","number":"plural"}: no word of a story needs escaping.
 std::string json_of(const Story& story, const Mention& m) {
   std::string line = fmt::format(R"({{"at":[{},{}],"word":"{}","number":"{}")", m.begin, m.end,
@@ -513,7 +510,7 @@ std::vector<Story> stories(Index sentences, std::uint64_t seed) {
   require<UsageError>(sentences >= 1, "stories: {} sentences is not 1 or more", sentences);
   std::vector<Story> all;
   for (Index told = 0; told < sentences;) {
-    all.push_back(Teller(Rng(seed, kStories << 48 | all.size())).tell());
+    all.push_back(Teller(stream(seed, Purpose::stories, std::ssize(all))).tell());
     told += static_cast<Index>(all.back().sentences.size());
   }
   return all;

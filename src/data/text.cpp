@@ -26,7 +26,7 @@ std::string read_standard_input() {
 
 }  // namespace
 
-std::string read_text(const std::string& path) {
+std::string read_text(const std::string& path, bool* had_mark) {
   const bool standard_input = path == "-";
   std::string bytes = standard_input ? read_standard_input() : read_file(path);
   const std::string where = standard_input ? "standard input" : path;
@@ -35,7 +35,9 @@ std::string read_text(const std::string& path) {
   require<DataError>(!starts("\xFF\xFE") && !starts("\xFE\xFF"),
                      "{}: is UTF-16 (it begins with its byte-order mark); convert it to UTF-8",
                      where);
-  if (starts("\xEF\xBB\xBF")) bytes.erase(0, 3);
+  const bool marked = starts("\xEF\xBB\xBF");
+  if (marked) bytes.erase(0, 3);
+  if (had_mark != nullptr) *had_mark = marked;
   require<DataError>(!bytes.empty(), "{}: is empty but for a byte-order mark", where);
   return bytes;
 }

@@ -47,6 +47,8 @@ Class class_of(char32_t c) {
   if (c == 0xA0 || c == 0x1680 || is_in(c, 0x2000, 0x200A) || c == 0x202F || c == 0x205F ||
       c == 0x3000)
     return Class::blank;
+  const bool ordinal = c == 0xAA || c == 0xB5 || c == 0xBA;  // letters among Latin-1's marks
+  if ((is_in(c, 0xA1, 0xBF) && !ordinal) || c == 0xD7 || c == 0xF7) return Class::alone;
   if (is_in(c, 0x2000, 0x206F) || is_in(c, 0x3000, 0x303F)) return Class::alone;
   return Class::letter;
 }

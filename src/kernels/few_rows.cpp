@@ -84,8 +84,7 @@ void rows(Mat<const T> x, Mat<const T> w, Mat<T> y) {
       Index k = 0;
       for (; k + kAtOnce <= n; k += kAtOnce)
         multiply<R - kFirst, kAtOnce>(others, weights + k * w.ld, w.ld, to + k * lanes);
-      for (; k < n; ++k)
-        multiply<R - kFirst, 1>(others, weights + k * w.ld, w.ld, to + k * lanes);
+      for (; k < n; ++k) multiply<R - kFirst, 1>(others, weights + k * w.ld, w.ld, to + k * lanes);
     }
     for (int r = 0; r < R; ++r) {
       const auto results = sums_of(d, sums + r * lanes * lanes);

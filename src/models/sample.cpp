@@ -19,7 +19,8 @@ Index room_for(const Decoder<T>& model, const std::vector<std::vector<Id>>& prom
     require<UsageError>(!prompt.empty(), "sample: the prompt is empty");
     longest = std::max(longest, prompt.size());
   }
-  return std::min(model.config.context, static_cast<Index>(longest) + more);
+  const auto start = std::min(model.config.context, static_cast<Index>(longest));
+  return start + std::clamp<Index>(more, 0, model.config.context - start);
 }
 
 }  // namespace
@@ -32,7 +33,14 @@ Generator<T>::Generator(const Decoder<T>& model, const std::vector<std::vector<I
       cache_(model.cache(static_cast<Index>(prompts.size()), room_for(model, prompts, more))),
       one_(model.cache(1, cache_[0].capacity())),
       rows_(prompts.size()) {
-  for (Index i = 0; i < texts(); ++i) read(i);
+  for (Index i = 0; i < texts(); ++i) {
+    if (i == 0 || texts_[at(i)] != texts_[at(i - 1)]) {
+      read(i);
+      continue;
+    }
+    rows_[at(i)] = rows_[at(i - 1)];
+    for (std::size_t layer = 0; layer < cache_.size(); ++layer) cache_[layer].copy(i, one_[layer]);
+  }
 }
 
 template <Real T>
@@ -56,6 +64,9 @@ template <Real T>
 void Generator<T>::add(const std::vector<Id>& next) {
   require(static_cast<Index>(next.size()) == texts(), "sample: {} tokens for {} texts", next.size(),
           texts());
+  for (Index i = 0; i < texts(); ++i)  // before anything has changed
+    require(next[at(i)] >= 0 && next[at(i)] < model_.config.vocab,
+            "sample: id {} of text {} is not in [0, {}]", next[at(i)], i, model_.config.vocab - 1);
   const std::vector<Index> lengths = cache_[0].lengths();
   const auto full = [&](Index i) { return lengths[at(i)] == model_.config.context; };
   Index grow = 0;

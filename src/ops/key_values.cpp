@@ -82,6 +82,9 @@ void KeyValues<T>::copy(Index b, const KeyValues& one) {
   if (rows > 0) {
     room(k_, one.k_);
     room(v_, one.v_);
+    require(k_.shape()[2] == one.k_.shape()[2] && v_.shape()[2] == one.v_.shape()[2],
+            "key_values: keys {} and values {} cannot be copied into {} and {}", one.k_.shape(),
+            one.v_.shape(), k_.shape(), v_.shape());
     copy_rows(k_, b, one.k_, rows);
     copy_rows(v_, b, one.v_, rows);
   }

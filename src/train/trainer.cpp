@@ -16,13 +16,6 @@
 namespace headwise {
 namespace {
 
-/// What a step draws its random numbers for; with the step's number it names a stream.
-enum class Purpose : std::uint64_t { batches = 1, dropout = 2 };
-
-Rng stream(std::uint64_t seed, Purpose purpose, Index step) {
-  return Rng(seed, static_cast<std::uint64_t>(purpose) << 48 | static_cast<std::uint64_t>(step));
-}
-
 /// Random numbers set aside for the dropout of one group.
 constexpr std::uint64_t kDrawsOfGroup = std::uint64_t{1} << 40;
 

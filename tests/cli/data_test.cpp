@@ -4,6 +4,7 @@
 
 #include "cli/program.hpp"
 #include "headwise/data/stories.hpp"
+#include "headwise/data/task.hpp"
 #include "support/catch.hpp"
 
 using namespace headwise;
@@ -97,6 +98,10 @@ TEST_CASE("data writes a task's sequences, which train from a file as well", "[c
   const std::string file = folder / "copy.tsv";
   REQUIRE(headwise_program("data copy --length 4 --sentences 30 --out " + file).code == 0);
   CHECK(contents(file) == r.out);
+  const auto again = make_task(file);
+  CHECK(!again->shared());  // each line is of the part that it was drawn from
+  CHECK(again->valid_size() == 3);
+  CHECK(again->train_size() == 27);
   CHECK(headwise_program("train --steps 1 --threads 1 --layers 1 --eval-batches 1 --task " + file +
                          " --out " + (folder / "run"))
             .code == 0);
@@ -111,7 +116,7 @@ TEST_CASE("data refuses what it cannot do", "[cli][data][errors]") {
       {"data stories --show -1", "headwise: --show: -1 is not 0 or more\n"},
       {"data stories --show 1 --json", "headwise: --show: is for people, without --json\n"},
       {"data fables", "headwise: data: expected stories or copy or induction, got 'fables'\n"},
-      {"data stories --length 3", "headwise: --length: is for tasks\n"},
+      {"data stories --length 3", "headwise: --length: 3 is for tasks, not for stories\n"},
       {"data copy --length -3", "headwise: --length: -3 is not from 1 to 65536\n"},
       {"data stories --out /nowhere/s.txt", "headwise: /nowhere/s.txt"}};
   for (const auto& [arguments, message] : wrong) {

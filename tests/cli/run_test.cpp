@@ -71,6 +71,11 @@ TEST_CASE("sample i does not depend on how many are drawn", "[cli]") {
   CHECK(one.at(0) == three[0]);
   CHECK(three[0]["text"] != three[1]["text"]);
   CHECK(three[0]["text"].get<std::string>().substr(0, 3) == "The");
+  const std::vector<json> ten = lines(headwise_program(same + " --samples 10").out);
+  REQUIRE(ten.size() == 10);  // more than go side by side
+  for (std::size_t i = 0; i < 10; ++i) CHECK(ten[i]["index"] == i);
+  CHECK(std::equal(three.begin(), three.end(), ten.begin()));
+  CHECK(ten[8]["text"] != ten[0]["text"]);
 }
 
 TEST_CASE("a run that stops and resumes is the same run (case 65)", "[cli]") {
@@ -152,6 +157,27 @@ TEST_CASE("a run of each tokenizer trains, resumes, samples and is evaluated", "
     const auto bytes_a_token = e["bits_per_token"].get<double>() / e["bits_per_byte"].get<double>();
     CHECK((kind == "word" ? bytes_a_token > 2 : bytes_a_token == 1));
   }
+}
+
+TEST_CASE("carriage returns and a byte-order mark are told of (cases 55, 56)", "[cli]") {
+  const Folder folder;
+  const auto said = [&](const std::string& name, const std::string& text) {
+    const std::string file = folder.file(name, text);
+    const Result r = headwise_program(
+        "train --steps 1 --threads 1 --layers 1 --heads 1 --width 4 "
+        "--context 2 --batch 1 --eval-batches 1 --data " +
+        file + " --out " + (folder / ("run-" + name)));
+    CHECK(r.code == 0);
+    return r.out;
+  };
+  CHECK_THAT(said("a", "a\r\nb\r\n"), Catch::Contains("has carriage returns (\\r)"));
+  CHECK_THAT(said("b",
+                  "\xEF\xBB\xBF"
+                  "ab\nab\n"),
+             Catch::Contains("byte-order mark at its start"));
+  const std::string plain = said("c", "ab\nab\n");
+  CHECK_THAT(plain, !Catch::Contains("carriage") && !Catch::Contains("byte-order"));
+  CHECK_THAT(plain, Catch::Contains("; 3 different characters, 1.00 bytes a token"));
 }
 
 TEST_CASE("any bytes can be trained on and sampled as JSON (case 57)", "[cli]") {

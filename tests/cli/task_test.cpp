@@ -48,7 +48,7 @@ TEST_CASE("a task is trained, resumed, examined and asked", "[cli][task]") {
   r = headwise_program("sample --threads 1 --samples 2 " + run);  // asks for copies of its own
   CHECK(r.code == 0);
   CHECK(refusal("eval --data x " + run) ==
-        "headwise: --data: " + run + " was trained on the task copy, not on a text\n");
+        "headwise: --data: x, but " + run + " was trained on the task copy, not on a text\n");
   CHECK(refusal("train --length 4 --resume " + run) ==
         "headwise: --length: belongs to the run " + run + " and cannot change on --resume\n");
 }
@@ -76,13 +76,15 @@ TEST_CASE("what cannot be a task is refused before there is a folder", "[cli][ta
         "has a '.' or '/' in it)\n");
   CHECK(refusal("train --task copy --data x" + out) ==
         "headwise: --data: x and --task copy exclude each other\n");
-  CHECK(refusal("train --length 4" + out) == "headwise: --length: is for --task\n");
+  CHECK(refusal("train --length 4" + out) ==
+        "headwise: --length: 4 is for --task, and there is none\n");
   CHECK(refusal("train --task copy --tokenizer byte" + out) ==
-        "headwise: --tokenizer: a task's tokens are its characters\n");
+        "headwise: --tokenizer: byte, but a task's tokens are its characters\n");
   CHECK(refusal("train --task copy --context 12" + out) ==
         "headwise: --context: 12 tokens are too few for the task copy, which needs 41\n");
   CHECK(refusal("train --task ./no.tsv" + out, 1).find("./no.tsv") != std::string::npos);
-  CHECK(refusal("train --min-count 3" + out) == "headwise: --min-count: is for --tokenizer word\n");
+  CHECK(refusal("train --min-count 3" + out) ==
+        "headwise: --min-count: 3 is for --tokenizer word, not char\n");
   CHECK(refusal("train --preset tiny" + out).starts_with("headwise: --preset: 'tiny' is none of "));
   CHECK(refusal("train --sample-every -1" + out) ==
         "headwise: --sample-every: -1 is not 0 or more\n");

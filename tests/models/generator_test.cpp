@@ -151,5 +151,13 @@ TEST_CASE("texts that cannot be decoded side by side are refused", "[models][cac
                     "sample: 9 texts side by side, 8 at most");
   Generator<float> two(model, {{1}, {2}}, 3);
   CHECK_THROWS_WITH(two.add({1}), "sample: 1 tokens for 2 texts");
-  CHECK_THROWS_WITH(two.add({1, 30}), "embedding: id 30 at position 1 is not in [0, 29]");
+  for (const Id bad : {-1, 30, 2000000000})
+    CHECK_THROWS_WITH(two.add({1, bad}),
+                      fmt::format("sample: id {} of text 1 is not in [0, 29]", bad));
+  two.add({1, 2});  // as if nothing had been
+  CHECK(relative_gap(logits_of(two, 1), full_logits(model, {2, 2})) < 1e-5);
+  Rng rng(1);
+  CHECK(sample(model, {1}, std::numeric_limits<Index>::max(), {}, rng, [](Id) {
+          return false;
+        }).size() == 1);
 }

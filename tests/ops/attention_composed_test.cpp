@@ -29,7 +29,12 @@ std::vector<Mask> masks(Index heads, Index t, Index s) {
   const Mask holes = allow(t, s, [](Index query, Index key) { return (query + key) % 3 != 0; });
   const Mask padded = keys_below({s, s / 2}),
              tilted = bias(random_tensor<double>({heads, t, s}, 9));
-  return {causal(),      everything(), causal(s / 3), padded, holes, tilted,
+  return {causal(),
+          everything(),
+          causal(s / 3),
+          padded,
+          holes,
+          tilted,
           causal() & padded & holes & tilted};
 }
 

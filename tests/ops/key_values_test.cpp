@@ -72,6 +72,11 @@ TEST_CASE("keys that do not fit are refused", "[ops][cache][errors]") {
   CHECK_THROWS_WITH(kept.extend(x({2, 1, 3}), x({2, 1, 2})),
                     "key_values: k (2,1,3) and v (2,1,2) do not continue (2,4,2) and (2,4,2)");
   CHECK(kept.lengths() == std::vector<Index>{0, 3});
+  KeyValues<double> wide(1, 4);
+  (void)wide.extend(x({1, 1, 3}), x({1, 1, 2}));
+  CHECK_THROWS_WITH(kept.copy(0, wide),
+                    "key_values: keys (1,4,3) and values (1,4,2) cannot be copied into (2,4,2) and "
+                    "(2,4,2)");
   Tape<double> tape;
   CHECK_THROWS_WITH(
       one.extend(tape.leaf(Tensor<double>::zeros({1, 1, 2})), x({1, 1, 2})),

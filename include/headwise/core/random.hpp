@@ -44,6 +44,21 @@ class Rng {
   std::uint64_t block_ = ~std::uint64_t{0};
 };
 
+/// Who draws: each has streams of his own of a seed, numbered by what he draws for (a step, a
+/// sample, a story).
+enum class Purpose : std::uint64_t {
+  weights = 0,
+  batches = 1,
+  dropout = 2,
+  samples = 3,
+  stories = 4,  // the corpus depends on it
+  training_samples = 5,
+  task_lines = 6
+};
+inline Rng stream(std::uint64_t seed, Purpose purpose, Index number = 0) {
+  return Rng(seed, static_cast<std::uint64_t>(purpose) << 48 | static_cast<std::uint64_t>(number));
+}
+
 /// A tensor of normal numbers with mean 0 and standard deviation std, in row-major order of draws.
 template <Real T>
 Tensor<T> normal_tensor(const Shape& shape, double std, Rng& rng);

@@ -44,8 +44,8 @@ class TextSource : public Source {
 /// Sequences of a task, its characters being the tokens.
 class TaskSource : public Source {
  public:
-  /// With a tokenizer that an earlier run had, unless there is none. Throws DataError when that
-  /// does not know all of the task's characters.
+  /// With a tokenizer that an earlier run had, unless there is none. Throws UsageError when
+  /// its tokens are not characters, DataError when it does not know all of the task's.
   explicit TaskSource(std::unique_ptr<const Task> task,
                       const std::optional<Tokenizer>& known = std::nullopt);
 

@@ -12,7 +12,7 @@ namespace headwise {
 
 /// The bytes of a text file, or of standard input for "-". Throws DataError, naming the path, when
 /// it cannot be read or is empty.
-std::string read_text(const std::string& path);
+std::string read_text(const std::string& path, bool* had_mark = nullptr);
 
 /// The built-in corpus, datasets/stories.txt: made at the first call (data/stories.hpp).
 std::string_view builtin_text();
@@ -27,7 +27,8 @@ struct Split {
 /// Throws DataError when even the whole is.
 Split split(const std::vector<Id>& tokens, Index context);
 
-/// Windows of a text and what follows each of their tokens.   inputs, targets (B,T).
+/// Sequences and what follows each of their tokens; kIgnore where nothing is to be predicted.
+/// inputs, targets (B,T).
 struct Batch {
   Ids inputs, targets;
 };

@@ -30,7 +30,8 @@ void check_min_count(Index min_count);
 /// The pieces that may be words are runs of letters, runs of digits, runs of blanks, and every
 /// other character alone: marks and line ends, so that no piece goes over a line's end. It depends
 /// on no locale: letters are a-z, A-Z and all from U+0080 on that is neither white space nor in the
-/// blocks of punctuation, U+2000 to U+206F and U+3000 to U+303F; digits are 0-9; blanks are the
+/// blocks of punctuation, U+2000 to U+206F and U+3000 to U+303F, nor a mark of Latin-1 («, ¿, ×);
+/// digits are 0-9; blanks are the
 /// space, the tab and Unicode's spaces. "Isn't it 42?" is Isn|'|t| |it| |42|?.
 class Tokenizer {
  public:

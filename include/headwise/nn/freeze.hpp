@@ -14,8 +14,8 @@ namespace headwise {
 /// UsageError naming --freeze when a pattern fits no name, or together they fit all.
 std::vector<bool> frozen_among(const std::vector<std::string>& names, std::string_view patterns);
 
-/// Makes those parameters of a module constants. Throws as frozen_among() does, and changes nothing
-/// then.
+/// Makes those parameters of a module constants; what is one already stays so. Throws as
+/// frozen_among() does, and changes nothing then.
 template <class M>
 void freeze(M& module, std::string_view patterns) {
   std::vector<std::string> names;

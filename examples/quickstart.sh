@@ -23,13 +23,16 @@ run=1
 while [ -e "runs/quickstart-$run" ]; do run=$((run + 1)); done
 run=runs/quickstart-$run
 echo
-build/headwise train --layers 3 --heads 4 --width 128 --context 96 --batch 12 --steps 1400 --lr 3e-3 --eval-every 200 --out "$run"
+build/headwise train --tokenizer word --layers 2 --heads 8 --width 128 --context 64 --batch 12 --steps 3500 --lr 4e-3 \
+  --schedule linear --min-lr 0 --no-tie --init-std 0.08 --eval-every 500 --out "$run"
 echo
-build/headwise sample "$run" --samples 3 --tokens 160 --temperature 0.8
+build/headwise sample "$run" --samples 3 --tokens 120 --top-p 0.9
 cat <<TEXT
 
 The run is in $run. What to try next:
-  build/headwise sample $run --prompt "The boats near the bank"
+  build/headwise sample $run --prompt "The boats near the tree"
+  build/headwise data stories --show 2         who is whose subject, who is "she", which bank
+  build/headwise train --task copy             learns to copy words of 20 letters, in two minutes
   build/headwise info $run                     its parameters, by name
   build/headwise gradcheck                     proves every gradient
   build/headwise train --data YOUR.txt         trains on your own text

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "headwise/core/error.hpp"
+#include "kernels/kernels.hpp"
 
 namespace headwise {
 
@@ -48,16 +50,25 @@ Id Drawer::draw(std::span<const T> logits, Rng& rng) {
     std::sort(tokens_.begin(), tokens_.end(),
               [](const Token& a, const Token& b) { return a.id < b.id; });
   };
+  weights_.resize(logits.size());
+  for (std::size_t i = 0; i < weights_.size(); ++i)
+    weights_[i] =
+        (static_cast<double>(logits[i]) - static_cast<double>(*top)) / drawing_.temperature;
+  kernels::exp_minus(&weights_[0], 0.0, 1.0, &weights_[0], std::ssize(weights_));
+  if ((drawing_.top_k == 0 || drawing_.top_k >= std::ssize(weights_)) && drawing_.top_p == 1) {
+    const double at = rng.uniform() * std::accumulate(weights_.begin(), weights_.end(), 0.0);
+    double upto = 0;
+    const auto found = std::find_if(weights_.begin(), weights_.end() - 1,
+                                    [&](double weight) { return (upto += weight) > at; });
+    return static_cast<Id>(found - weights_.begin());
+  }
   tokens_.resize(logits.size());
-  for (std::size_t i = 0; i < tokens_.size(); ++i) tokens_[i].id = static_cast<Id>(i);
+  for (std::size_t i = 0; i < tokens_.size(); ++i) tokens_[i] = {static_cast<Id>(i), weights_[i]};
   if (drawing_.top_k > 0 && drawing_.top_k < std::ssize(tokens_)) {
     std::nth_element(tokens_.begin(), tokens_.begin() + drawing_.top_k, tokens_.end(), before);
     tokens_.resize(static_cast<std::size_t>(drawing_.top_k));
     order_by_id();
   }
-  for (Token& t : tokens_)
-    t.weight = std::exp((static_cast<double>(logit(t)) - static_cast<double>(*top)) /
-                        drawing_.temperature);
   if (drawing_.top_p < 1) {
     keep_most_likely(drawing_.top_p, before);
     order_by_id();

@@ -39,7 +39,8 @@ void times_weight(Mat<const T> x, const Tensor<T>& w, const Tensor<T>& b, Mat<T>
   const Mat<const T> weight = as_rows(w);
   const Finish<T> finish = add_bias(b);
   if (x.rows > kernels::kFewRows) return gemm<T>(1, x, weight.t(), 0, y, finish);
-  parallel_rows(weight.rows, weight.cols, [&](Index begin, Index end) {
+  constexpr Index kWeights = 64;  // whole groups of the kernel's, long enough to read at full speed
+  parallel_for(weight.rows, kWeights, [&](Index begin, Index end) {
     const Mat<T> some = y.block(0, begin, y.rows, end - begin);
     kernels::few_rows<T>(x, weight.block(begin, 0, end - begin, weight.cols), some);
     finish(0, begin, some);

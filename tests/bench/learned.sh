@@ -1,5 +1,5 @@
 #!/bin/sh
-# What small models learn from the built-in corpus and tasks, for seeds 1, 2 and 3: the figures of datasets/README.md.
+# What small models learn from the built-in corpus (seeds 1, 2 and 3) and tasks: the figures of datasets/README.md.
 #   sh tests/bench/learned.sh stories-char|stories-word|copy|induction [FOLDER]
 # Needs build/headwise and build/tests/story_check (sh tests/run.sh). Runs go to FOLDER (learned) and stay there.
 set -eu
@@ -26,7 +26,7 @@ stories() {
     echo "$name, seed $seed"
     train "$name-$seed" "$@" --seed $seed --warmup 100 --schedule linear --min-lr 0 --no-tie --init-std 0.08 --width 128 --heads 8
     for top_p in 1 0.9; do
-      $headwise sample "$folder/$name-$seed" --tokens "$tokens" --top-p $top_p --seed $seed >"$folder/$name-$seed.$top_p.txt"
+      $headwise sample "$folder/$name-$seed" --threads 1 --tokens "$tokens" --top-p $top_p --seed $seed >"$folder/$name-$seed.$top_p.txt"
       printf '    --top-p %s: ' $top_p
       build/tests/story_check <"$folder/$name-$seed.$top_p.txt" | sed -n 's/^new that parse */new sentences that parse /p'
     done
@@ -37,16 +37,13 @@ case $what in
   stories-char) stories char 16000 --tokenizer char --layers 3 --context 128 --batch 8 --steps 8000 --lr 3e-3 --eval-every 2000 ;;
   stories-word) stories word 8000 --tokenizer word --layers 2 --context 64 --batch 12 --steps 7000 --lr 4e-3 --eval-every 1750 ;;
   copy)
-    for seed in 1 2 3; do
-      echo "copy, seed $seed"
-      train "copy-$seed" --task copy --layers 2 --heads 4 --width 64 --batch 64 --steps 3000 --lr 3e-3 --warmup 100 --eval-every 500 --seed $seed
-      $headwise eval "$folder/copy-$seed"
-    done ;;
+    train copy --task copy --layers 2 --heads 4 --width 64 --batch 64 --steps 2500 --lr 3e-3 --eval-every 500
+    $headwise eval "$folder/copy" ;;
   induction)
     for layers in 1 2; do
       for seed in 1 2 3; do
         echo "induction, $layers layer(s), seed $seed"
-        train "induction-$layers-$seed" --task induction --preset induction --layers $layers --batch 32 --steps 4000 --lr 3e-3 --warmup 100 --eval-every 1000 --seed $seed
+        train "induction-$layers-$seed" --task induction --preset induction --layers $layers --batch 32 --steps 2500 --lr 3e-3 --eval-every 500 --seed $seed
         $headwise eval "$folder/induction-$layers-$seed"
       done
     done ;;

@@ -48,7 +48,8 @@ class Drawer {
   void keep_most_likely(double p, Before before);
 
   Drawing drawing_;
-  std::vector<Token> tokens_;  ///< those that may be drawn
+  std::vector<double> weights_;  ///< of every token
+  std::vector<Token> tokens_;    ///< those that a filter leaves
 };
 
 }  // namespace headwise

@@ -32,7 +32,7 @@ cat <<TEXT
 The run is in $run. What to try next:
   build/headwise sample $run --prompt "The boats near the tree"
   build/headwise data stories --show 2         who is whose subject, who is "she", which bank
-  build/headwise train --task copy             learns to copy words of 20 letters, in two minutes
+  build/headwise train --task copy             learns to copy 20 letters
   build/headwise info $run                     its parameters, by name
   build/headwise gradcheck                     proves every gradient
   build/headwise train --data YOUR.txt         trains on your own text

@@ -34,8 +34,8 @@ stories() {
 }
 
 case $what in
-  stories-char) stories char 16000 --tokenizer char --layers 3 --context 128 --batch 8 --steps 8000 --lr 3e-3 --eval-every 2000 ;;
-  stories-word) stories word 8000 --tokenizer word --layers 2 --context 64 --batch 12 --steps 7000 --lr 4e-3 --eval-every 1750 ;;
+  stories-char) stories char 12000 --tokenizer char --layers 3 --context 128 --batch 8 --steps 8000 --lr 3e-3 --eval-every 2000 ;;
+  stories-word) stories word 4000 --tokenizer word --layers 2 --context 64 --batch 12 --steps 7000 --lr 4e-3 --eval-every 1750 ;;
   copy)
     train copy --task copy --layers 2 --heads 4 --width 64 --batch 64 --steps 2500 --lr 3e-3 --eval-every 500
     $headwise eval "$folder/copy" ;;

@@ -24,7 +24,7 @@ struct Rates {
   std::string kernel;
   double large = 0;  ///< GFLOP/s of (2048,2048) times (2048,2048): what every share is a share of
   double small = 0;  ///< GFLOP/s of (768,128) times (128,512), a linear layer of nano
-  double row = 0;    ///< GB/s of one row through a (50257,768) weight, as decoding does
+  double row = 0;    ///< GB/s of one row through a (50257,768) weight, a matrix-vector product
   double read = 0;   ///< GB/s at which memory can be read
 
   void visit(auto&& v) {

@@ -3,66 +3,15 @@
 
 #include <algorithm>
 
+#include "data/story_words.hpp"
 #include "headwise/core/error.hpp"
-#include "headwise/core/parse.hpp"
 #include "headwise/core/random.hpp"
 #include "headwise/data/text.hpp"
 
 namespace headwise {
 namespace {
 
-using Word = std::string_view;
-
-struct Verb {
-  Word singular, plural;
-};
-constexpr Verb kBe = {"is", "are"}, kHave = {"has", "have"};
-
-/// A verb and what follows it, e.g. "waits" "at".
-struct Phrase {
-  Verb verb;
-  Word rest;
-};
-struct Cue {
-  Verb verb;
-  Word rest, noun;
-  Number number;
-};
-
-constexpr Word kGirls[] = {"Ann", "Eve", "Mia", "Zoe"};
-constexpr Word kBoys[] = {"Ben", "Leo", "Sam", "Tom"};
-constexpr Word kAnimals[] = {"bird", "cat", "cow", "dog", "duck", "frog", "hen", "pig"};
-constexpr Word kThings[] = {"ball", "boat", "book", "cart", "cup", "drum", "kite", "toy"};
-constexpr Word kPlaces[] = {"barn", "gate", "hill", "house", "pond", "rock", "tree", "wall"};
-constexpr Word kPrepositions[] = {"behind", "by", "near"};
-constexpr Word kNumbers[] = {"many", "three", "two"};
-constexpr Word kLooks[] = {"big", "blue", "grey", "red", "small", "white"};
-constexpr Word kFeelings[] = {"calm", "glad", "happy", "hungry", "sad", "tired"};
-constexpr Word kStates[] = {"clean", "dirty", "heavy", "lost", "new", "old"};
-constexpr Verb kLive[] = {{"eats", "eat"},   {"jumps", "jump"},   {"plays", "play"},
-                          {"sings", "sing"}, {"sleeps", "sleep"}, {"waits", "wait"}};
-constexpr Verb kStir[] = {
-    {"falls", "fall"}, {"moves", "move"}, {"shakes", "shake"}, {"turns", "turn"}};
-constexpr Word kHow[] = {"again", "for hours", "now", "there"};
-constexpr Verb kTake[] = {{"draws", "draw"}, {"finds", "find"}, {"likes", "like"},
-                          {"sees", "see"},   {"wants", "want"}, {"watches", "watch"}};
-constexpr Verb kMeet[] = {{"follows", "follow"}, {"likes", "like"}, {"sees", "see"}};
-constexpr Verb kGo[] = {{"comes", "come"}, {"goes", "go"}, {"runs", "run"}, {"walks", "walk"}};
-constexpr Phrase kVisit[] = {{{"comes", "come"}, "to"},
-                             {{"goes", "go"}, "to"},
-                             {{"walks", "walk"}, "to"},
-                             {{"sits", "sit"}, "by"},
-                             {{"waits", "wait"}, "at"}};
-constexpr Cue kRiver[] = {{{"swims", "swim"}, "in the", "river", Number::singular},
-                          {{"walks", "walk"}, "along the", "river", Number::singular},
-                          {{"jumps", "jump"}, "over the", "stream", Number::singular},
-                          {{"plays", "play"}, "in the", "water", Number::singular}};
-constexpr Cue kMoney[] = {{{"counts", "count"}, "the", "money", Number::singular},
-                          {kHave, "a lot of", "money", Number::singular},
-                          {{"finds", "find"}, "some", "coins", Number::plural},
-                          {kHave, "a bag of", "gold", Number::singular}};
-constexpr Word kRiverBank[] = {"green", "muddy", "steep", "wet"};
-constexpr Word kMoneyBank[] = {"busy", "closed", "open", "safe"};
+using namespace story_words;
 
 enum class Kind { person, animal, thing };  // a pair is a person
 
@@ -474,23 +423,6 @@ Story Teller::tell() {
   return std::move(story_);
 }
 
-/// {"at":[3,8],"word":"boats","number":"plural"}: no word of a story needs escaping.
-std::string json_of(const Story& story, const Mention& m) {
-  std::string line = fmt::format(R"({{"at":[{},{}],"word":"{}","number":"{}")", m.begin, m.end,
-                                 story.word(m), name_of(m.number));
-  if (m.gender != Gender::none) line += fmt::format(R"(,"gender":"{}")", name_of(m.gender));
-  if (m.sense != Sense::none) line += fmt::format(R"(,"sense":"{}")", name_of(m.sense));
-  return line + "}";
-}
-
-/// f of each, with commas between.
-template <class T, class F>
-std::string list_of(const std::vector<T>& items, F f) {
-  std::string text;
-  for (const T& item : items) text += (text.empty() ? "" : ",") + f(item);
-  return "[" + text + "]";
-}
-
 }  // namespace
 
 std::span<const std::string_view> names_of(Number /*any*/) {
@@ -520,26 +452,6 @@ std::string stories_text(const std::vector<Story>& stories) {
   std::string text;
   for (const Story& story : stories) text += story.text + '\n';
   return text;
-}
-
-std::string annotation(const Story& story) {
-  const auto word = [&](const Mention& m) { return json_of(story, m); };
-  return fmt::format(
-      R"({{"text":"{}","sentences":{},"verbs":{},"pronouns":{},"banks":{}}})", story.text,
-      list_of(story.sentences, [](Index at) { return fmt::to_string(at); }),
-      list_of(story.verbs,
-              [&](const Agreement& a) {
-                return fmt::format(R"({{"verb":{},"subject":{},"attractors":{}}})", word(a.verb),
-                                   word(a.subject), list_of(a.attractors, word));
-              }),
-      list_of(story.pronouns,
-              [&](const Reference& r) {
-                return fmt::format(R"({{"pronoun":{},"antecedent":{}}})", word(r.pronoun),
-                                   word(r.antecedent));
-              }),
-      list_of(story.banks, [&](const Bank& b) {
-        return fmt::format(R"({{"bank":{},"cue":{}}})", word(b.word), word(b.cue));
-      }));
 }
 
 std::string_view builtin_text() {

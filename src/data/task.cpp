@@ -3,18 +3,13 @@
 #include <algorithm>
 
 #include "data/task_parts.hpp"
+#include "data/utf8.hpp"
 #include "headwise/core/error.hpp"
 #include "headwise/core/hash.hpp"
 #include "headwise/data/tokenizer.hpp"
 
 namespace headwise {
 namespace {
-
-/// How many characters UTF-8 has: the bytes that do not continue one.
-std::size_t length_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
 
 class GeneratedTask final : public Task {
  public:
@@ -68,8 +63,11 @@ std::unique_ptr<Task> generated_task(const TaskSpec& spec, Index length) {
 
 Example line_example(std::string_view prompt, std::string_view answer) {
   Example e{fmt::format("{}\t{}\n", prompt, answer), {}};
-  e.counted.assign(length_of(prompt) + 1, 0);
-  e.counted.insert(e.counted.end(), length_of(answer) + 1, 1);
+  const auto with_mark = [](std::string_view part) {  // the tab, or the newline
+    return static_cast<std::size_t>(characters_in(part) + 1);
+  };
+  e.counted.assign(with_mark(prompt), 0);
+  e.counted.insert(e.counted.end(), with_mark(answer), 1);
   return e;
 }
 

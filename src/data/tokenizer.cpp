@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "data/utf8.hpp"
 #include "headwise/core/error.hpp"
 
 namespace headwise {
@@ -78,11 +79,6 @@ void for_each_piece(TokenizerKind kind, std::string_view text, F f) {
     f(text.substr(at, bytes));
     at += bytes;
   }
-}
-
-/// How many characters a text has that is UTF-8: the bytes that are not 10xxxxxx.
-Index characters_in(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
 
 std::vector<std::string> byte_values() {

@@ -43,7 +43,7 @@ Var<double> mistaken(const Var<double>& x) {
 bool proved(const char* name, const Function<double>& f, std::vector<Tensor<double>> inputs) {
   const GradReport r = gradcheck(f, std::move(inputs));
   fmt::print("{:9} {}: {} elements, worst error {:.1e}, {}: analytic {:.9f}, numeric {:.9f}\n",
-             name, to_string(r.verdict), r.elements, r.worst, r.where, r.analytic, r.numeric);
+             name, name_of(r.verdict), r.elements, r.worst, r.where, r.analytic, r.numeric);
   return r.verdict == Verdict::pass;
 }
 

@@ -1,6 +1,7 @@
 // All of headwise.
 #pragma once
 
+#include "headwise/autograd/diagnosis.hpp"
 #include "headwise/autograd/gradcheck.hpp"
 #include "headwise/autograd/param.hpp"
 #include "headwise/autograd/profile.hpp"

@@ -43,18 +43,6 @@ double largest(const Tensor<double>& x) {
 
 }  // namespace
 
-std::string to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::pass:
-      return "pass";
-    case Verdict::fail:
-      return "fail";
-    case Verdict::inconclusive:
-      return "inconclusive";
-  }
-  return "";
-}
-
 Tensor<double> projection(const Shape& shape) {
   Rng rng(20170612);
   Tensor<double> w = Tensor<double>::uninitialized(shape);
@@ -62,6 +50,14 @@ Tensor<double> projection(const Shape& shape) {
   for (Index i = 0; i < w.size(); ++i) out[i] = rng.normal();
   return w;
 }
+
+namespace {
+
+struct GradSubject {
+  std::string name;
+  Tensor<double>* value;
+  Tensor<double> analytic;
+};
 
 GradReport compare_gradients(const std::function<Tensor<double>()>& evaluate,
                              std::vector<GradSubject> subjects) {
@@ -110,7 +106,11 @@ GradReport compare_gradients(const std::function<Tensor<double>()>& evaluate,
   return report;
 }
 
-GradReport gradcheck(const Function<double>& f, std::vector<Tensor<double>> inputs) {
+}  // namespace
+
+template <>
+GradReport gradcheck<double>(const Function<double>& f, std::vector<Tensor<double>> inputs,
+                             const GradOptions&) {
   Tape<double> tape;
   std::vector<Var<double>> leaves;
   for (const Tensor<double>& x : inputs) leaves.push_back(tape.leaf(x));

@@ -20,7 +20,7 @@ struct GradcheckCommand {
 
 void print_line(const std::string& op, const std::string& label, const GradReport& r) {
   fmt::print("{:14} {:26} {:5} elements  worst {:.1e}  {}", op, label, r.elements, r.worst,
-             to_string(r.verdict));
+             name_of(r.verdict));
   if (r.verdict != Verdict::pass)
     fmt::print("  {}: analytic {:.9g}, numeric {:.9g}", r.where, r.analytic, r.numeric);
   fmt::print("\n");
@@ -40,7 +40,7 @@ void print_json(const std::string& op, const std::string& label, const GradRepor
                                     {"where", r.where},
                                     {"analytic", number(r.analytic)},
                                     {"numeric", number(r.numeric)},
-                                    {"verdict", to_string(r.verdict)}}
+                                    {"verdict", name_of(r.verdict)}}
                          .dump());
 }
 

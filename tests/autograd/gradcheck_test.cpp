@@ -294,9 +294,9 @@ TEST_CASE("a wrong derivative planted in an op's case is caught", "[gradcheck][o
 }
 
 TEST_CASE("verdicts have names", "[gradcheck]") {
-  CHECK(to_string(Verdict::pass) == "pass");
-  CHECK(to_string(Verdict::fail) == "fail");
-  CHECK(to_string(Verdict::inconclusive) == "inconclusive");
+  CHECK(name_of(Verdict::pass) == "pass");
+  CHECK(name_of(Verdict::fail) == "fail");
+  CHECK(name_of(Verdict::inconclusive) == "inconclusive");
 }
 
 TEST_CASE("an analytic gradient of another shape than its value is an error",

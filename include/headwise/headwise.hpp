@@ -31,6 +31,7 @@
 #include "headwise/models/sample.hpp"
 #include "headwise/nn/ctx.hpp"
 #include "headwise/nn/freeze.hpp"
+#include "headwise/nn/gradcheck.hpp"
 #include "headwise/nn/modules.hpp"
 #include "headwise/nn/visit.hpp"
 #include "headwise/ops/key_values.hpp"

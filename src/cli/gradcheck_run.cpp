@@ -1,0 +1,54 @@
+#include "cli/gradcheck_run.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "cli/load.hpp"
+#include "cli/material.hpp"
+#include "headwise/nn/gradcheck.hpp"
+
+namespace headwise::cli {
+namespace {
+
+/// A loss is computed some six times an element: few tokens leave time for many elements.
+constexpr Index kTokens = 64;
+constexpr Index kSample = 8;  // of each parameter, unless told otherwise
+
+/// The first `time` tokens of each sequence.   ids (B,T).
+Ids first_tokens(const Ids& ids, Index time) {
+  std::vector<Id> kept;
+  for (auto row = ids.values.begin(); row != ids.values.end(); row += ids.shape[1])
+    kept.insert(kept.end(), row, row + time);
+  return {{ids.shape[0], time}, std::move(kept)};
+}
+
+/// About kTokens tokens to validate on: a piece of a text, or whole sequences of a task.
+Batch small_batch(const Source& source, Index context, Rng rng) {
+  const Batch batch = source.valid(std::max<Index>(1, kTokens / context), rng);
+  if (source.accuracy()) return batch;  // an answer stands at the end
+  const Index time = std::min(batch.inputs.shape[1], kTokens);
+  return {first_tokens(batch.inputs, time), first_tokens(batch.targets, time)};
+}
+
+}  // namespace
+
+GradCase run_case(const std::string& folder, std::uint64_t seed) {
+  const Run run = Run::open(folder);
+  const ModelConfig& config = run.config().model;
+  std::vector<std::string> not_finite;
+  const auto model = std::make_shared<Decoder<double>>(load_model<double>(run, not_finite));
+  warn_not_finite(run, not_finite);
+  const Material material = material_of_run(run, "");
+  const Batch batch = small_batch(*material.source, config.context, stream(seed, Purpose::batches));
+  return {
+      "run", folder, [model, batch](GradOptions options) {
+        options.heads = model->config.heads;
+        if (options.sample == 0 && options.seconds == 0) options.sample = kSample;
+        return gradcheck_module(
+            *model,
+            [&](const Ctx<double>& ctx) { return model->loss(ctx, batch.inputs, batch.targets); },
+            {}, options);
+      }};
+}
+
+}  // namespace headwise::cli

@@ -46,7 +46,7 @@ struct GradcheckCommand {
     require<UsageError>(std::isfinite(seconds) && seconds >= 0,
                         "--seconds: {} is not a finite number of 0 or more", seconds);
     require<UsageError>(run.empty() || names.empty(),
-                        "--run: checks a run's model, and no names, got '{}'",
+                        "--run: checks a whole run, without names, got '{}'",
                         names.empty() ? "" : names.front());
     require<UsageError>(run.empty() || dtype == Dtype::f64,
                         "--dtype: a run is checked in double, whatever it was trained in");

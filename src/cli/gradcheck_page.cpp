@@ -36,9 +36,9 @@ bool told_of(const Checked& c, std::size_t checks) {
 
 std::string table(const std::vector<Checked>& checks) {
   std::string out =
-      "<div class=\"wide\"><table>\n<thead><tr><th>name</th><th>case</th>"
-      "<th class=\"number\">elements</th><th class=\"number\">skipped</th>"
-      "<th class=\"number\">worst error</th><th>verdict</th><th>where</th></tr></thead>\n<tbody>\n";
+      "<div class=\"wide\"><table>\n<thead><tr><th>name</th><th>case</th><th>verdict</th>"
+      "<th class=\"number\">worst error</th><th class=\"number\">elements</th>"
+      "<th class=\"number\">skipped</th><th>where</th></tr></thead>\n<tbody>\n";
   for (std::size_t i = 0; i < checks.size(); ++i) {
     const auto& [name, label, r] = checks[i];
     const std::string verdict =
@@ -46,9 +46,9 @@ std::string table(const std::vector<Checked>& checks) {
             ? fmt::format("<a href=\"#check-{}\">{}</a>", i, badge(r.verdict))
             : badge(r.verdict);
     out += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td>"
-        "<td class=\"number\">{:.1e}</td><td>{}</td><td>{}</td></tr>\n",
-        escaped(name), escaped(label), r.elements, r.skipped, r.worst, verdict, escaped(r.where));
+        "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"number\">{:.1e}</td>"
+        "<td class=\"number\">{}</td><td class=\"number\">{}</td><td>{}</td></tr>\n",
+        escaped(name), escaped(label), verdict, r.worst, r.elements, r.skipped, escaped(r.where));
   }
   return out + "</tbody>\n</table></div>\n";
 }
@@ -83,7 +83,7 @@ std::string sweep_plot(const std::vector<SweepStep>& sweep) {
   const auto x = [&](double step) { return kLeft + across.place(step) * kWidth; };
   const auto y = [&](double gap) { return kTop + (1 - up.place(gap)) * kHeight; };
   std::string out = fmt::format(
-      "<div class=\"wide\"><svg width=\"350\" height=\"{}\" role=\"img\" aria-label=\"difference "
+      "<div class=\"wide\"><svg width=\"365\" height=\"{}\" role=\"img\" aria-label=\"difference "
       "between analytic and numeric gradient against the step\">\n",
       kTop + kHeight + 38);
   const auto axis = [&](const Decades& decades, auto draw) {
@@ -112,7 +112,7 @@ std::string sweep_plot(const std::vector<SweepStep>& sweep) {
     curve += fmt::format("{}{:.1f} {:.1f}", curve.empty() ? 'M' : 'L', x(s.step), at);
     dots += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" class=\"{}\"><title>step "
-        "{:.3g}: difference {:.3g}</title></circle>\n",
+        "{:.1e}: difference {:.1e}</title></circle>\n",
         x(s.step), at, zero ? "none" : "dot", s.step, s.difference);
   }
   return out + fmt::format("<path d=\"{}\" class=\"curve\"/>\n{}</svg></div>\n", curve, dots);
@@ -124,10 +124,10 @@ std::string sweep_table(const std::vector<SweepStep>& sweep) {
     out += fmt::format("<th class=\"number\">{}</th>", head);
   out += "</tr></thead>\n<tbody>\n";
   for (const SweepStep& s : sweep) {
-    out += fmt::format("<tr><td class=\"number\">{:.2g}</td>", s.step);
+    out += fmt::format("<tr><td class=\"number\">{:.1e}</td>", s.step);
     for (const double x : {s.numeric, s.left, s.right})
       out += fmt::format("<td class=\"number\">{:.9g}</td>", x);
-    out += fmt::format("<td class=\"number\">{:.3g}</td></tr>\n", s.difference);
+    out += fmt::format("<td class=\"number\">{:.1e}</td></tr>\n", s.difference);
   }
   return out + "</tbody>\n</table></div>\n";
 }

@@ -14,7 +14,7 @@ const std::string_view kMapStyle = R"css(
 .b0{fill:#eef2f6}.b1{fill:#dce6ef}.b2{fill:#c4d7e8}.b3{fill:#a5c3de}
 .r0{fill:#fde0a8}.r1{fill:#fdc077}.r2{fill:#fb9d55}.r3{fill:#f2763c}.r4{fill:#dd4b28}.r5{fill:#b8261a}
 .r6{fill:#870e14}.r7{fill:#460812}
-.skip{fill:url(#skip)} .bad{fill:url(#bad)} .worst{fill:none;stroke:var(--text);stroke-width:2.5}
+.skip{fill:url(#skip)} .bad{fill:url(#bad)} .worst{fill:none;stroke:var(--mark);stroke-width:2.5}
 .cell{stroke:var(--back);stroke-width:.5} .hatch{stroke:var(--quiet)} .ground{fill:var(--panel)}
 @media (prefers-color-scheme: dark) {
 .b0{fill:#1e2832}.b1{fill:#253544}.b2{fill:#2d465d}.b3{fill:#385b7b}

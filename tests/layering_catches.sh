@@ -25,4 +25,9 @@ expect src/ops/linear.cpp '#include <cblas.h>' 'only src/core/gemm.cpp'
 expect src/kernels/attention.cpp '#pragma omp parallel' 'only src/core/parallel.cpp'
 expect src/train/trainer.cpp 'void f() { fmt::print("x"); }' 'does not print'
 expect src/models/decoder.cpp 'const float* f(Tensor<float>& x) { return x.data(); }' 'do not touch .data()'
+expect include/headwise/nn/modules.hpp 'template <Real T>
+struct Forgotten {
+  Param<T> gain;
+  void visit(auto&& v) { v("gain", gain); }
+};' 'layer Forgotten is not in layers.def'
 echo "every planted include was caught"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Reads every include against the table of layers in src/README.md. sh tests/layering_check.sh [ROOT]
 # Fails, naming file and line, on an include of ours from a layer that may not see it, on <cblas.h>
-# outside core/gemm.cpp, on threads outside core/parallel.cpp, and on printing from the library.
+# outside core/gemm.cpp, on threads outside core/parallel.cpp, on printing from the library, and on a
+# layer whose gradients nobody would check.
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 
@@ -47,6 +48,12 @@ for file in $(find include/headwise/* src/* -mindepth 1 -type f \( -name '*.hpp'
   case $layer in
     nn | models) grep -nE '\.data\(\)' "$file" /dev/null && complain "$file: nn and models call ops, they do not touch .data()" ;;
   esac
+done
+# A struct with visit() is a layer: its column-0 braces tell which visit() is whose.
+for header in include/headwise/nn/*.hpp; do
+  for layer in $(awk '/^(struct|class) / { name = $2 } / visit\(auto/ { print name } /^}/ { name = "" }' "$header"); do
+    grep -q "^HEADWISE_LAYER($layer)" include/headwise/nn/layers.def || complain "$header: layer $layer is not in layers.def"
+  done
 done
 [ "$bad" = 0 ] && echo "every include fits the table of layers"
 exit "$bad"

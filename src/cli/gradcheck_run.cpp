@@ -30,16 +30,37 @@ Batch small_batch(const Source& source, Index context, Rng rng) {
   return {first_tokens(batch.inputs, time), first_tokens(batch.targets, time)};
 }
 
+/// The model of a run that was trained in precision T, in double.
+template <Real T>
+Decoder<double> load_in_double(const Run& run) {
+  std::vector<std::string> not_finite;
+  Decoder<T> model = load_model<T>(run, not_finite);
+  warn_not_finite(run, not_finite);
+  if constexpr (std::is_same_v<T, double>) {
+    return model;
+  } else {
+    std::vector<Tensor<double>> values;
+    for_each_param(model, [&](const std::string&, const Param<T>& p) {
+      values.push_back(convert<double>(p.value));
+    });
+    Rng rng(run.config().seed);
+    Decoder<double> precise(model.config, rng);
+    auto value = values.begin();
+    for_each_param(precise,
+                   [&](const std::string&, Param<double>& p) { p.value = std::move(*value++); });
+    return precise;
+  }
+}
+
 }  // namespace
 
 GradCase run_case(const std::string& folder, std::uint64_t seed) {
   const Run run = Run::open(folder);
-  const ModelConfig& config = run.config().model;
-  std::vector<std::string> not_finite;
-  const auto model = std::make_shared<Decoder<double>>(load_model<double>(run, not_finite));
-  warn_not_finite(run, not_finite);
+  const auto model = std::make_shared<Decoder<double>>(
+      run.config().dtype == Dtype::f64 ? load_in_double<double>(run) : load_in_double<float>(run));
   const Material material = material_of_run(run, "");
-  const Batch batch = small_batch(*material.source, config.context, stream(seed, Purpose::batches));
+  const Batch batch =
+      small_batch(*material.source, run.config().model.context, stream(seed, Purpose::batches));
   return {
       "run", folder, [model, batch](GradOptions options) {
         options.heads = model->config.heads;

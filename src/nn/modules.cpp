@@ -127,15 +127,10 @@ Var<T> Block<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) const {
   return ctx.tap("resid_post", mid.sum + drop((*mlp)(ctx.in("mlp"), mid.norm)));
 }
 
-#define HEADWISE_INSTANTIATE(T)          \
-  template struct Linear<T>;             \
-  template struct Embedding<T>;          \
-  template struct LayerNorm<T>;          \
-  template struct MultiHeadAttention<T>; \
-  template struct Mlp<T>;                \
-  template struct Block<T>;
-HEADWISE_INSTANTIATE(float)
-HEADWISE_INSTANTIATE(double)
-#undef HEADWISE_INSTANTIATE
+#define HEADWISE_LAYER(name)   \
+  template struct name<float>; \
+  template struct name<double>;
+#include "headwise/nn/layers.def"
+#undef HEADWISE_LAYER
 
 }  // namespace headwise

@@ -45,4 +45,26 @@ std::vector<Tensor<double>> random_inputs(const OpCase& c, std::uint64_t seed) {
   return inputs;
 }
 
+template <Real T>
+std::vector<GradCase> op_cases(std::uint64_t seed) {
+  std::vector<GradCase> all;
+  for (const OpSpec& spec : op_table())
+    for (const OpCase& c : spec.cases)
+      all.push_back({spec.name, c.label, [c, seed](const GradOptions& options) {
+                       const std::vector<Tensor<double>> inputs = random_inputs(c, seed);
+                       if constexpr (std::is_same_v<T, double>) {
+                         return gradcheck<double>(c.f64, inputs, options);
+                       } else {
+                         std::vector<Tensor<float>> rounded;
+                         for (const Tensor<double>& x : inputs)
+                           rounded.push_back(convert<float>(x));
+                         return gradcheck<float>(c.f32, std::move(rounded), options);
+                       }
+                     }});
+  return all;
+}
+
+template std::vector<GradCase> op_cases<float>(std::uint64_t);
+template std::vector<GradCase> op_cases<double>(std::uint64_t);
+
 }  // namespace headwise

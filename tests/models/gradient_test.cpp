@@ -1,7 +1,6 @@
 // The gradients of whole decoders: that every one arrives, and that every one is right.
 #include <cmath>
 
-#include "headwise/autograd/gradcheck.hpp"
 #include "support/catch.hpp"
 #include "support/models.hpp"
 
@@ -45,11 +44,6 @@ double largest(const Tensor<double>& x) {
 /// Position 3 and token 4 are not used, token 2 comes twice.
 const Ids kIds({2, 3}, {0, 2, 1, 3, 2, 0});
 
-Var<double> forward(const Decoder<double>& model, Tape<double>* tape) {
-  Rng random(11);  // the same for every evaluation: what is dropped does not change with the input
-  return model(Ctx<double>{.tape = tape, .random = &random}, kIds);
-}
-
 }  // namespace
 
 TEST_CASE("every parameter of a decoder gets a gradient of its own shape", "[models][gradients]") {
@@ -78,38 +72,40 @@ TEST_CASE("every parameter of a decoder gets a gradient of its own shape", "[mod
   }
 }
 
-TEST_CASE("every gradient of a decoder matches finite differences", "[models][gradcheck]") {
-  const test::OneThread quick;
+TEST_CASE("every gradient of a decoder's logits matches finite differences",
+          "[models][gradcheck]") {
   for (const Case& c : cases()) {
-    INFO(c.label);
     auto model = rough_decoder<double>(c.config, 3, 0.5);
-    Tape<double> tape;
-    const Var<double> y = forward(model, &tape);
-    tape.backward(y, projection(y.shape()));
-    for_each_param(model, [&](const std::string& name, Param<double>& p) {
-      const GradReport report = compare_gradients([&] { return forward(model, nullptr).value(); },
-                                                  {{name, &p.value, p.grad}});
-      INFO(report.where << ": analytic " << report.analytic << ", numeric " << report.numeric);
-      CHECK(report.elements == p.value.size());
-      CHECK(report.worst <= kGradTolerance);
-      // Nothing is as large as rounding there, so no verdict either: see the case above.
-      if (!is_key_bias(name)) CHECK(report.verdict == Verdict::pass);
-    });
+    const GradReport report =
+        gradcheck_module(model, [&](const Ctx<double>& ctx) { return model(ctx, kIds); });
+    CAPTURE(c.label, describe(report));
+    CHECK(report.verdict == Verdict::pass);
+    CHECK(report.worst <= kGradTolerance);
+    CHECK(report.elements == parameter_count(model));
+    std::vector<std::string> names, checked;
+    for_each_param(model, [&](const std::string& name, auto&) { names.push_back(name); });
+    for (const TensorCheck& t : report.tensors) {
+      CHECK(t.elements == t.shape.size());
+      checked.push_back(t.name);
+    }
+    CHECK(checked == names);
   }
 }
 
-TEST_CASE("a gradient that is one part in a million off does not pass", "[models][gradcheck]") {
-  const test::OneThread quick;
+TEST_CASE("gradients that are one part in a million off do not pass", "[models][gradcheck]") {
   auto model = rough_decoder<double>(kTiny, 3, 0.5);
-  Tape<double> tape;
-  const Var<double> y = forward(model, &tape);
-  tape.backward(y, projection(y.shape()));
-  Param<double>& p = model.blocks[0].attn.w_q.weight;
-  Tensor<double> wrong = p.grad;
-  for (Index i = 0; i < wrong.size(); ++i) wrong.data()[i] *= 1 + 1e-6;
-  const GradReport report = compare_gradients([&] { return forward(model, nullptr).value(); },
-                                              {{"w_q", &p.value, wrong}});
+  const GradReport report = gradcheck_module(model, [&](const Ctx<double>& ctx) {
+    const Var<double> y = model(ctx, kIds);
+    return record<double>("off", y.value(), {y}, [](const Tensor<double>& dy, Grads<double>& d) {
+      d.add(0, mul<double>(dy, Tensor<double>::full({}, 1 + 1e-6)).value());
+    });
+  });
+  CAPTURE(describe(report));
   CHECK(report.verdict == Verdict::fail);
+  for (const TensorCheck& t : report.tensors) {
+    CAPTURE(t.name);
+    CHECK((t.verdict == Verdict::fail) == !is_key_bias(t.name));
+  }
 }
 
 TEST_CASE("a tied table's gradient is the sum of its two uses", "[models][gradients]") {

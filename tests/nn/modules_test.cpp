@@ -12,7 +12,6 @@
 using namespace headwise;
 using test::random_tensor;
 using test::relative_gap;
-using test::roughen;
 
 namespace {
 

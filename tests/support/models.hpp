@@ -8,6 +8,7 @@
 
 #include "headwise/data/text.hpp"
 #include "headwise/models/decoder.hpp"
+#include "headwise/nn/gradcheck.hpp"
 #include "support/backprop.hpp"
 #include "support/tensors.hpp"
 #include "support/threads.hpp"
@@ -20,17 +21,6 @@ inline Ids random_ids(const Shape& shape, Index vocab, std::uint64_t seed) {
   std::vector<Id> values;
   for (Index i = 0; i < shape.size(); ++i) values.push_back(static_cast<Id>(rng.below(vocab)));
   return {shape, std::move(values)};
-}
-
-/// Adds normal noise to every parameter, so that no bias is 0 and no gain is 1: a mistake in what
-/// is done with them would not show there.
-template <class M>
-void roughen(M& module, double std, std::uint64_t seed) {
-  Rng rng(seed);
-  for_each_param(module, [&]<Real T>(const std::string&, Param<T>& p) {
-    T* out = p.value.data();
-    for (Index i = 0; i < p.value.size(); ++i) out[i] += static_cast<T>(std * rng.normal());
-  });
 }
 
 /// A decoder without a parameter that is 0 or 1 on purpose.

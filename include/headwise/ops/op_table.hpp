@@ -54,4 +54,8 @@ std::vector<OpSpec> op_table();
 /// Inputs for a case, from its domain: always the same ones for a seed.
 std::vector<Tensor<double>> random_inputs(const OpCase& c, std::uint64_t seed = 1);
 
+/// Checks of every op in precision T, on the inputs of that seed.
+template <Real T>
+std::vector<GradCase> op_cases(std::uint64_t seed = 1);
+
 }  // namespace headwise

@@ -12,21 +12,30 @@
 namespace headwise::cli {
 namespace {
 
+/// Columns between the first and "where", and what "where" needs at least.
+constexpr std::size_t kNumbers = 34, kWhere = 20;
+
 /// Columns of the terminal that stdout is, or 0.
 std::size_t terminal_width() {
   ::winsize size{};
   return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-/// "blocks.0.ln1.weight, element 7" in so many columns, the end being what tells most: as it is,
-/// or "blocks.0.ln1.weight[7]", or "…0.ln1.weight[7]".
-std::string shortened(std::string where, std::size_t room) {
+/// Where something stands, in so many columns; the end tells most. The first of these that fits:
+/// "tied: ln_f.weight, element 7", "ln_f.weight, element 7", "ln_f.weight[7]", "…f.weight[7]".
+std::string shortened(const std::string& label, std::string where, std::size_t room) {
   constexpr std::string_view kElement = ", element ";
+  if (!label.empty() && label.size() + 2 + where.size() <= room) return label + ": " + where;
   const std::size_t at = where.rfind(kElement);
   if (where.size() > room && at != std::string::npos)
     where = where.substr(0, at) + '[' + where.substr(at + kElement.size()) + ']';
   if (where.size() > room && room > 0) where = "…" + where.substr(where.size() - room + 1);
   return where;
+}
+
+/// A name that does not fit: its beginning.
+std::string cut(std::string_view name, std::size_t room) {
+  return name.size() <= room ? std::string(name) : std::string(name.substr(0, room - 1)) + "…";
 }
 
 bool worse(const GradReport& a, const GradReport& b) {
@@ -48,24 +57,29 @@ std::string worst_of(double worst) { return fmt::format("{:.1e}", worst); }
 GradcheckTable::GradcheckTable(const std::vector<GradCase>& cases, Rows rows)
     : cases_(cases), rows_(rows), width_(terminal_width()) {
   if (rows == Rows::tensors) return;  // none is known yet
+  std::size_t longest = 0;
   for (const GradCase& c : cases)
-    first_ = std::max(first_, rows == Rows::names ? c.name.size() : c.label.size() + 2);
-  print_head();
+    longest = std::max(longest, rows == Rows::names ? c.name.size() : c.label.size() + 2);
+  begin(longest);
+}
+
+void GradcheckTable::begin(std::size_t longest) {
+  constexpr std::string_view kFirst[] = {"name", "name, case", "parameter"};
+  const std::string_view first = kFirst[static_cast<int>(rows_)];
+  first_ = std::max(longest, first.size());
+  if (width_ != 0 && rows_ != Rows::names)
+    first_ = std::clamp(width_ - std::min(width_, kNumbers + kWhere), first.size(), first_);
+  print(first, "cases", "elements", "worst", "verdict", "where");
 }
 
 void GradcheckTable::print(std::string_view first, const auto& cases, const auto& elements,
                            std::string_view worst, std::string_view verdict,
-                           const std::string& where) const {
+                           const std::string& where, const std::string& label) const {
   const std::string count = rows_ == Rows::names ? fmt::format("{:>5}  ", cases) : "";
-  const std::string line =
-      fmt::format("{:{}}  {}{:>8}  {:>7}  {:12}  ", first, first_, count, elements, worst, verdict);
-  const std::size_t room = width_ == 0 ? where.size() : width_ - std::min(width_, line.size());
-  fmt::print("{}{}\n", line, shortened(where, room));
-}
-
-void GradcheckTable::print_head() const {
-  constexpr std::string_view kFirst[] = {"name", "name, case", "parameter"};
-  print(kFirst[static_cast<int>(rows_)], "cases", "elements", "worst", "verdict", "where");
+  const std::size_t used = first_ + count.size() + kNumbers;
+  const std::size_t room = width_ == 0 ? std::string::npos : width_ - std::min(width_, used);
+  fmt::print("{:{}} {}{:>8}  {:>7}  {:12}  {}\n", cut(first, first_), first_, count, elements,
+             worst, verdict, shortened(label, where, room));
 }
 
 /// All cases of a name.
@@ -77,13 +91,14 @@ void GradcheckTable::print_name(std::span<const Checked> of_name) const {
     if (worse(c.report, worst->report)) worst = &c;
   }
   const GradReport& r = worst->report;
-  print(worst->name, of_name.size(), elements, worst_of(r.worst), word(r.verdict),
-        worst->label + ": " + r.where);
+  print(worst->name, of_name.size(), elements, worst_of(r.worst), word(r.verdict), r.where,
+        worst->label);
 }
 
 void GradcheckTable::print_tensors(const Checked& c) {
-  for (const TensorCheck& t : c.report.tensors) first_ = std::max(first_, t.name.size());
-  print_head();
+  std::size_t longest = 0;
+  for (const TensorCheck& t : c.report.tensors) longest = std::max(longest, t.name.size());
+  begin(longest);
   for (const TensorCheck& t : c.report.tensors)
     print(t.name, "", t.elements, worst_of(t.worst), word(t.verdict),
           fmt::format("element {}{}{}", t.at, t.note.empty() ? "" : "; ", t.note));

@@ -22,9 +22,11 @@ class GradcheckTable {
   void tell(const std::vector<Checked>& so_far);
 
  private:
+  /// The head of the table, whose first column holds texts of that length.
+  void begin(std::size_t longest);
   void print(std::string_view first, const auto& cases, const auto& elements,
-             std::string_view worst, std::string_view verdict, const std::string& where) const;
-  void print_head() const;
+             std::string_view worst, std::string_view verdict, const std::string& where,
+             const std::string& label = "") const;
   void print_name(std::span<const Checked> of_name) const;
   void print_tensors(const Checked& c);
 

@@ -66,9 +66,9 @@ std::string describe(const GradReport& report) {
                         report.numeric);
     text += fmt::format(
         "error {:.2g} of the largest gradient; {:.0e} passes; rounding hides gradients "
-        "below {:.1e}; step {:.0e}\n",
+        "below {:.1e}; {}, step {:.0e}\n",
         report.worst, report.tolerance, worst == report.tensors.end() ? 0 : worst->floor,
-        report.step);
+        report.dtype, report.step);
   }
   const Diagnosis& d = report.diagnosis;
   if (d.fault != Fault::none)
@@ -79,7 +79,8 @@ std::string describe(const GradReport& report) {
   if (!d.outputs_affected.empty())
     text += fmt::format("sent by the result's: {}\n", d.outputs_affected);
   if (!d.sweep.empty()) text += fmt::format("{}, with other steps:\n{}", report.where, sweep(d));
-  if (report.tensors.size() > 1 || !values_fail) text += table(report.tensors);
+  if (!report.tensors.empty() && (report.tensors.size() > 1 || !values_fail))
+    text += table(report.tensors);
   if (!values_fail)
     for (const std::string& note : report.notes) text += note + "\n";
   return text;

@@ -38,10 +38,7 @@ class Diagnostician {
       found_.reason = "the result was not recorded: to the tape it is a constant";
       return std::move(found_);
     }
-    if (!first_wrong_record()) {
-      classify_whole();
-      if (found_.reason.empty() || found_.fault == Fault::other) unlisted_input();
-    }
+    if (!first_wrong_record() && !unlisted_input()) classify_whole();
     return std::move(found_);
   }
 
@@ -65,20 +62,29 @@ class Diagnostician {
     found_.trend = trend(t);
   }
 
-  /// Where rounding and curvature disturb least, the difference is as small as it gets: what is
-  /// left there is wrong, unless the slopes on the two sides differ as much.
+  /// Slopes that differ on the two sides at every step: a kink. Else, where neighbouring steps
+  /// agree best, neither rounding nor curvature disturbs: a difference that is left there is wrong.
   [[nodiscard]] Trend trend(const TensorCheck& t) const {
-    const SweepStep* best = nullptr;
-    for (const SweepStep& s : found_.sweep)
-      if (std::isfinite(s.difference) && (best == nullptr || s.difference < best->difference))
-        best = &s;
-    if (best == nullptr) return Trend::wrong;
-    const double bend = std::fabs(best->left - best->right);
-    if (bend > 1e-3 * std::max(std::fabs(best->left), std::fabs(best->right)) &&
-        2 * bend >= best->difference)
+    const SweepStep *straight = nullptr, *steady = nullptr;
+    double least = HUGE_VAL;
+    for (std::size_t i = 0; i < found_.sweep.size(); ++i) {
+      const SweepStep& s = found_.sweep[i];
+      const auto bend = [](const SweepStep& x) { return std::fabs(x.left - x.right); };
+      if (straight == nullptr || bend(s) < bend(*straight)) straight = &s;
+      if (i == 0) continue;
+      const double change = std::fabs(s.numeric - found_.sweep[i - 1].numeric);
+      if (change < least) least = change, steady = &s;
+    }
+    if (steady == nullptr) return Trend::wrong;
+    const double bend = std::fabs(straight->left - straight->right);
+    const auto noise = [&](const SweepStep& s) {
+      return 10 * t.floor * report_.tolerance * report_.step / s.step;
+    };
+    if (bend > noise(*straight) &&
+        bend > 1e-3 * std::max(std::fabs(straight->left), std::fabs(straight->right)) &&
+        2 * bend >= straight->difference)
       return Trend::kink;
-    const double noise = t.floor * report_.tolerance * report_.step / best->step;
-    return best->difference > 10 * noise ? Trend::wrong : Trend::rounding;
+    return steady->difference > noise(*steady) ? Trend::wrong : Trend::rounding;
   }
 
   /// Finds it by one random direction for all records at once, each alone, and proves it element by
@@ -229,7 +235,8 @@ class Diagnostician {
     double scale = 0;
     for (Index o = 0; o < y.size(); ++o)
       scale += std::fabs(w.data()[o] * static_cast<double>(y.data()[o]));
-    size = std::max(size, Precision<T>::kUnit * scale / h / report_.tolerance);
+    const double unit = Precision<T>::kUnit * scale / h;
+    size = std::max(size, unit / report_.tolerance);
     c.marks.assign(static_cast<std::size_t>(x.size()), Mark::silent);
     double worst = 0;
     for (std::size_t i = 0; i < elements.size(); ++i) {
@@ -239,7 +246,8 @@ class Diagnostician {
         c.gradient.numeric[i] = a;
         continue;
       }
-      const bool wrong = !(gap <= std::max(report_.tolerance * size, 2 * slopes[i].doubt));
+      const bool wrong =
+          !(gap <= std::max({report_.tolerance * size, kSlopeNoise * unit, 4 * slopes[i].doubt}));
       if (wrong)
         c.marks[static_cast<std::size_t>(elements[i])] = Mark::wrong;
       else if (std::max(std::fabs(a), std::fabs(s)) > 1e-6 * size)
@@ -322,7 +330,7 @@ class Diagnostician {
   }
 
   /// A record that reads a value it does not list: the graph is cut there.
-  void unlisted_input() {
+  bool unlisted_input() {
     for (Index place = 0; place < count(); ++place) {
       Rng rng(options_.seed, static_cast<std::uint64_t>(place));
       const Tensor<T>& x = seen_.value(place);
@@ -343,9 +351,10 @@ class Diagnostician {
             "the graph is cut: record {} ({}) depends on {}, which is not among its inputs, so no "
             "gradient goes there",
             record, found_.record.op, name_at(subject_, seen_, place));
-        return;
+        return true;
       }
     }
+    return false;
   }
 
   const Subject<T>& subject_;

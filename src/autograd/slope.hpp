@@ -20,6 +20,10 @@ struct Precision<float> {
   static constexpr double kUnit = 1.2e-7, kStep = 5e-3;
 };
 
+/// The most that rounding does to an extrapolated slope, in u sum |w y| / h: by the weights of its
+/// three differences, (1 + 20 * 2 + 64 * 4) / 45.
+inline constexpr double kSlopeNoise = 6.6;
+
 /// d sum(w y) / ds at s = 0.
 struct Slope {
   double value = 0;            ///< central differences, extrapolated

@@ -73,6 +73,7 @@ struct GradReport {
   std::string where;                 ///< "input 0, element 7"
   double analytic = 0, numeric = 0;  ///< the two values there
   Index elements = 0, skipped = 0;   ///< of all tensors
+  std::string dtype;                 ///< "f64" or "f32"
   double step = 0, tolerance = 0;    ///< GradOptions::eps and rtol, as they were
   std::vector<TensorCheck> tensors;
   /// What is wrong beside the values, each a sentence: "not deterministic: ...".
@@ -85,8 +86,8 @@ struct GradReport {
 /// The report as text of several lines: the table of its tensors and, of a failure, the diagnosis.
 std::string describe(const GradReport& report);
 
-/// The weights, fixed and normal, on which a result of that shape is projected before it is
-/// differentiated. Analytic gradients are those of sum(w * y).
+/// The weights, fixed and normal (1 for a single number), on which a result of that shape is
+/// projected before it is differentiated. Analytic gradients are those of sum(w * y).
 Tensor<double> projection(const Shape& shape);
 
 /// How likely fast mode misses a gradient whose error has the norm `error` (relative to the

@@ -190,20 +190,22 @@ TEST_CASE("the page of a failure: escaped names, the sweep, tensors of any rank"
 }
 
 TEST_CASE("a map's colours, its outline and what it tells to a pointer", "[cli][gradcheck]") {
-  TensorCheck t = tensor("x", {2, 4}, 6, 3, 1);  // relative to 3
+  TensorCheck t = tensor("x", {2, 5}, 6, 3, 1);
+  t.worst = 2.0 / 3;  // relative to 3
   double *a = t.a.data(), *n = t.n.data();
   a[0] = n[0] = kNaN;     // not compared
   a[1] = 1 + 3 * 0.9e-7;  // just passes
   a[2] = 1 + 3 * 1.1e-7;  // just does not
   a[3] = -std::numeric_limits<double>::infinity();
+  a[4] = 20;  // more than the worst: near a kink
   const std::string map = gradient_map(t, 1e-7);
-  CHECK(cells(map, "skip") == 1);
+  CHECK(cells(map, "skip") == 2);
   CHECK(cells(map, "b3") == 1);
   CHECK(cells(map, "r0") == 1);
   CHECK(cells(map, "bad") == 1);
   CHECK(cells(map, "r6") == 1);  // 2/3
-  CHECK(cells(map, "b0") == 3);
-  CHECK(mentions(map, {"<title>element 6 [1,2]: analytic 3, numeric 1, error 0.67</title>",
+  CHECK(cells(map, "b0") == 4);
+  CHECK(mentions(map, {"<title>element 6 [1,1]: analytic 3, numeric 1, error 0.67</title>",
                        "<title>not compared</title>", "analytic -inf, numeric 1, error nan"}));
   CHECK(count(map, "class=\"worst\"") == 1);
 }
@@ -211,10 +213,10 @@ TEST_CASE("a map's colours, its outline and what it tells to a pointer", "[cli][
 TEST_CASE("a large tensor's map shows the worst of several elements", "[cli][gradcheck]") {
   const std::string map = gradient_map(tensor("x", {130, 64}, 64 + 63, 2, 1), 1e-7);
   CHECK(count(map, "<title>") == 44 * 64);  // three rows in one
-  CHECK(mentions(
-      map, {"a cell is the largest error of up to 3 x 1 elements",
-            "<title>largest of 3: element 127 [1,63]: analytic 2, numeric 1, error 0.5</title>",
-            "<title>largest of 3: element 0 [0,0]: analytic 1, numeric 1, error 0<"}));
+  CHECK(mentions(map,
+                 {"a cell is the largest error of up to 3 x 1 elements",
+                  "<title>largest of 3: element 127 [1,63]: analytic 2, numeric 1, error 1</title>",
+                  "<title>largest of 3: element 0 [0,0]: analytic 1, numeric 1, error 0<"}));
   CHECK(cells(map, "r6") == 1);
   CHECK(cells(map, "b0") == 44 * 64 - 1);
 

@@ -1,8 +1,10 @@
 // headwise gradcheck: what it prints, as text and as JSON, and the page that it writes.
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <set>
 
+#include "cli/gradcheck_json.hpp"
 #include "cli/gradcheck_page.hpp"
 #include "cli/gradient_map.hpp"
 #include "cli/html.hpp"
@@ -83,6 +85,36 @@ TEST_CASE("gradcheck's JSON has the contract's keys, in its order", "[cli][gradc
   CHECK(names == std::set<std::string>{"gelu", "layer_norm"});
 }
 
+TEST_CASE("a failure's JSON says what is wrong, and null for what is not finite",
+          "[cli][gradcheck]") {
+  GradReport r = failed({tensor("x\xFF", {2, 3}, 1, kNaN, 1)});
+  r.analytic = kNaN, r.numeric = 1;
+  r.problems = {"not deterministic"};
+  r.diagnosis.fault = Fault::reduction;
+  r.diagnosis.reason = "a \"reason\"";
+  r.diagnosis.record = {.number = 3, .of = 5, .op = "add", .shape = {2}, .inputs = {"input 0"}};
+  const auto line = nlohmann::json::parse(check_line({"op", "case", r}, "f32"));
+  CHECK(line.at("verdict") == "fail");
+  CHECK(line.at("dtype") == "f32");
+  CHECK(line.at("worst").is_null());
+  CHECK(line.at("analytic").is_null());
+  CHECK(line.at("numeric") == 1);
+  CHECK(line.at("problems") == nlohmann::json{"not deterministic"});
+  CHECK(line.at("fault") == "missing reduction");
+  CHECK(line.at("reason") == "a \"reason\"");
+  CHECK(line.at("ratio").is_null());
+  CHECK(line.at("record").at("number") == 3);
+  CHECK(line.at("record").at("shape") == nlohmann::json{2});
+  CHECK(line.at("record").at("inputs") == nlohmann::json{"input 0"});
+  CHECK(line.at("tensors").at(0).at("name") == "x\uFFFD");
+
+  r.diagnosis.record.number = -1;
+  r.diagnosis.ratio = 2;
+  const auto other = nlohmann::json::parse(check_line({"op", "case", r}, "f64"));
+  CHECK(other.at("record").is_null());
+  CHECK(other.at("ratio") == 2);
+}
+
 TEST_CASE("gradcheck tells the same to the byte on any number of threads", "[cli][threads]") {
   const std::string arguments = "gradcheck attention linear Block --json --threads ";
   const Result one = headwise_program(arguments + "1");
@@ -131,8 +163,10 @@ TEST_CASE("gradcheck refuses what makes no sense, before any work", "[cli][error
 TEST_CASE("gradcheck of everything: a row a name, a page with a row a check", "[cli][gradcheck]") {
   const Folder folder;
   const std::string page = folder / "page.html";
-  const Result r = headwise_program("gradcheck --fast --html " + page);
+  const auto start = std::chrono::steady_clock::now();
+  const Result r = headwise_program("gradcheck --html " + page);
   CHECK(r.code == 0);
+  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(120));  // slowest builds
   const Result json = headwise_program("gradcheck --fast --json");
   std::set<std::string> names;
   for (const nlohmann::json& line : lines(json.out))
@@ -143,7 +177,7 @@ TEST_CASE("gradcheck of everything: a row a name, a page with a row a check", "[
   CHECK(count(html, "<tr><td>") == count(json.out, "\"event\":\"check\""));
   CHECK(count(html, "<span class=\"pass\">pass</span>") == count(html, "<tr><td>"));
   CHECK(html.starts_with("<!DOCTYPE html>"));
-  CHECK(mentions(html, {"one random direction of each input", "charset=\"utf-8\""}));
+  CHECK(mentions(html, {"Every op, every layer and a whole small decoder.", "charset=\"utf-8\""}));
   CHECK_FALSE(mentions(html, {"http"}));
   CHECK_FALSE(std::filesystem::exists(page + ".tmp"));
 }

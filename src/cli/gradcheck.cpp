@@ -6,9 +6,9 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/gradcheck_json.hpp"
 #include "cli/gradcheck_page.hpp"
 #include "cli/gradcheck_run.hpp"
 #include "cli/gradcheck_table.hpp"
@@ -93,72 +93,6 @@ std::vector<GradCase> chosen(std::vector<GradCase> all, const std::vector<std::s
   return all;
 }
 
-using Json = nlohmann::ordered_json;
-
-/// JSON has no NaN and no infinity.
-Json number(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
-
-void print_line(const Json& line) {
-  fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
-Json tensors_of(const GradReport& r) {
-  Json all = Json::array();
-  for (const TensorCheck& t : r.tensors)
-    all.push_back({{"name", t.name},
-                   {"shape", t.shape.sizes()},
-                   {"elements", t.elements},
-                   {"skipped", t.skipped},
-                   {"worst", number(t.worst)},
-                   {"element", t.at},
-                   {"analytic", number(t.analytic)},
-                   {"numeric", number(t.numeric)},
-                   {"verdict", name_of(t.verdict)},
-                   {"note", t.note}});
-  return all;
-}
-
-Json record_of(const WrongRecord& record) {
-  if (record.number < 0) return nullptr;
-  return {{"number", record.number},
-          {"of", record.of},
-          {"op", record.op},
-          {"shape", record.shape.sizes()},
-          {"inputs", record.inputs},
-          {"input", record.input},
-          {"element", record.element},
-          {"analytic", number(record.analytic)},
-          {"numeric", number(record.numeric)}};
-}
-
-void print_json(const Checked& c, Dtype dtype) {
-  const GradReport& r = c.report;
-  Json line{{"event", "check"},
-            {"name", c.name},
-            {"case", c.label},
-            {"dtype", name_of(dtype)},
-            {"elements", r.elements},
-            {"skipped", r.skipped},
-            {"worst", number(r.worst)},
-            {"where", r.where},
-            {"analytic", number(r.analytic)},
-            {"numeric", number(r.numeric)},
-            {"verdict", name_of(r.verdict)},
-            {"tolerance", number(r.tolerance)},
-            {"step", number(r.step)},
-            {"problems", r.problems},
-            {"notes", r.notes},
-            {"tensors", tensors_of(r)}};
-  if (r.verdict == Verdict::fail) {
-    const Diagnosis& d = r.diagnosis;
-    line["fault"] = name_of(d.fault);
-    line["reason"] = d.reason;
-    line["ratio"] = d.ratio == 0 ? Json(nullptr) : number(d.ratio);
-    line["record"] = record_of(d.record);
-  }
-  print_line(line);
-}
-
 /// Makes the checks one after the other, `tell` being called after each, with its number.
 std::vector<Checked> run_checks(const std::vector<GradCase>& cases, GradOptions options,
                                 FunctionRef<void(const std::vector<Checked>&)> tell) {
@@ -219,16 +153,14 @@ int gradcheck(const GradcheckCommand& c, std::uint64_t seed) {
                                                          : Rows::names);
   const std::vector<Checked> done =
       run_checks(cases, options, [&](const std::vector<Checked>& so_far) {
-        table ? table->tell(so_far) : print_json(so_far.back(), c.dtype);
+        table ? table->tell(so_far)
+              : fmt::print("{}\n", check_line(so_far.back(), name_of(c.dtype)));
       });
   Tally tally;
   for (const Checked& one : done) tally.add(one.report.verdict);
   if (!c.html.empty()) replace_file(c.html, gradcheck_page(done, facts_of(c, seed)));
   if (c.json_lines) {
-    print_line({{"event", "done"},
-                {"passed", tally.passed},
-                {"failed", tally.failed},
-                {"inconclusive", tally.inconclusive}});
+    fmt::print("{}\n", done_line(tally));
   } else {
     print_diagnoses(done);
     fmt::print("{}; tolerance {:.0e}, in {}\n", tally.text(), c.tolerance(),

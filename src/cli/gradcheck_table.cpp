@@ -26,9 +26,12 @@ std::size_t terminal_width() {
 std::string shortened(const std::string& label, std::string where, std::size_t room) {
   constexpr std::string_view kElement = ", element ";
   if (!label.empty() && label.size() + 2 + where.size() <= room) return label + ": " + where;
-  const std::size_t at = where.rfind(kElement);
-  if (where.size() > room && at != std::string::npos)
-    where = where.substr(0, at) + '[' + where.substr(at + kElement.size()) + ']';
+  if (where.size() > room) {
+    const std::size_t at = where.rfind(kElement);
+    where = at == std::string::npos
+                ? where.substr(0, where.rfind(", "))  // "input 0, a random direction"
+                : where.substr(0, at) + '[' + where.substr(at + kElement.size()) + ']';
+  }
   if (where.size() > room && room > 0) where = "…" + where.substr(where.size() - room + 1);
   return where;
 }
@@ -101,7 +104,8 @@ void GradcheckTable::print_tensors(const Checked& c) {
   begin(longest);
   for (const TensorCheck& t : c.report.tensors)
     print(t.name, "", t.elements, worst_of(t.worst), word(t.verdict),
-          fmt::format("element {}{}{}", t.at, t.note.empty() ? "" : "; ", t.note));
+          fmt::format("{}{}{}", t.a.empty() ? "a direction" : fmt::format("element {}", t.at),
+                      t.note.empty() ? "" : "; ", t.note));
 }
 
 void GradcheckTable::tell(const std::vector<Checked>& so_far) {

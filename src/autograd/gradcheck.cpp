@@ -1,44 +1,269 @@
 #include "headwise/autograd/gradcheck.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <limits>
 
+#include "autograd/audit.hpp"
+#include "autograd/diagnose.hpp"
+#include "autograd/slope.hpp"
+#include "headwise/core/parallel.hpp"
 #include "headwise/core/random.hpp"
 
 namespace headwise {
 namespace {
 
-constexpr double kUnit = 2.2e-16;  // a double's rounding
-constexpr double kStep = 1e-3;
+/// An element is near a kink when the slopes on its two sides differ by this part of the largest
+/// gradient; more than a tenth of them proves nothing.
+constexpr double kKink = 1e-4, kMostSkipped = 0.1;
+/// In rounding floors times the tolerance: what one-sided slopes differ by without any kink.
+constexpr double kSlopeNoise = 64;
 
-/// d sum(w y) / d x[i]: central differences over h, h/2 and h/4, each pair of which removes the
-/// next even power of the step.
-double slope(const std::function<Tensor<double>()>& evaluate, const Tensor<double>& w,
-             Tensor<double>& x, Index i, double h) {
-  const double at = x.data()[i];
-  const auto central = [&](double step) {
-    x.data()[i] = at + step;
-    const Tensor<double> above = evaluate();
-    x.data()[i] = at - step;
-    const Tensor<double> below = evaluate();
-    x.data()[i] = at;
-    require(above.shape() == w.shape() && below.shape() == w.shape(),
-            "gradcheck: the result's shape changes with its input: {} and {}", above.shape(),
-            w.shape());
-    double sum = 0;
-    for (Index j = 0; j < w.size(); ++j) sum += w.data()[j] * (above.data()[j] - below.data()[j]);
-    return sum / ((at + step) - (at - step));
-  };
-  const double d1 = central(h), d2 = central(h / 2), d4 = central(h / 4);
-  const double e1 = (4 * d2 - d1) / 3, e2 = (4 * d4 - d2) / 3;
-  return (16 * e2 - e1) / 15;
-}
+/// One tensor under comparison.
+template <Real T>
+struct Compared {
+  TensorCheck check;
+  Index place = -1;
+  double step = 0;
+  Tensor<T> analytic;  // zeros where none arrived
+  bool reached = false;
+  double norm = 0;           // of the gradient, in fast mode
+  std::vector<Index> order;  // in which elements are taken
+  std::vector<Slope> slopes;
+};
 
-/// max |x|, or NaN when there is one.
-double largest(const Tensor<double>& x) {
-  double most = 0;
-  for (const double v : x.values()) most = std::isnan(v) ? v : std::max(most, std::fabs(v));
-  return most;
+template <Real T>
+class Comparison {
+ public:
+  Comparison(const Subject<T>& subject, const Seen<T>& seen, const Audit<T>& audit,
+             const GradOptions& options, GradReport& report)
+      : subject_(subject),
+        seen_(seen),
+        options_(options),
+        report_(report),
+        w_(projection(seen.y.shape())) {
+    for (Index o = 0; o < w_.size(); ++o)
+      scale_ += std::fabs(w_.data()[o] * static_cast<double>(seen.y.data()[o]));
+    for (Index place = 0; place < static_cast<Index>(seen.values.size()); ++place)
+      if (seen.is_input(place)) tensors_.push_back(tensor(place, audit));
+  }
+
+  std::vector<Index> run() {
+    options_.fast ? along_directions() : by_element();
+    std::vector<Index> places;
+    for (Compared<T>& t : tensors_) {
+      judge(t);
+      places.push_back(t.place);
+      report_.tensors.push_back(std::move(t.check));
+    }
+    return places;
+  }
+
+ private:
+  Compared<T> tensor(Index place, const Audit<T>& audit) {
+    Compared<T> t;
+    const Tensor<T>& x = seen_.value(place);
+    t.place = place;
+    t.check.name = name_at(subject_, seen_, place);
+    t.check.shape = x.shape();
+    t.step = step_for(x, report_.step);
+    t.check.floor = Precision<T>::kUnit * scale_ / t.step / report_.tolerance;
+    const Tensor<T>& g = audit.gradients[static_cast<std::size_t>(place)];
+    t.reached = !g.empty();
+    t.analytic = t.reached ? g : Tensor<T>::zeros(x.shape());
+    if (options_.fast) return t;
+    if (options_.sample > 0 || options_.seconds > 0) {
+      Rng rng(options_.seed, static_cast<std::uint64_t>(place));
+      t.order = rng.permutation(x.size());
+    } else {
+      t.order.resize(static_cast<std::size_t>(x.size()));
+      for (std::size_t i = 0; i < t.order.size(); ++i) t.order[i] = static_cast<Index>(i);
+    }
+    if (options_.sample > 0 && options_.sample < x.size())
+      t.order.resize(static_cast<std::size_t>(options_.sample));
+    t.slopes.resize(t.order.size());
+    return t;
+  }
+
+  /// Rounds of some elements of each tensor, until all are done or the time is.
+  void by_element() {
+    struct Task {
+      Compared<T>* tensor;
+      Index begin, end;
+    };
+    constexpr Index kBlock = 8;
+    const auto start = std::chrono::steady_clock::now();
+    Index done = 0, round = options_.seconds > 0 ? 2 : std::numeric_limits<Index>::max() / 2;
+    for (bool more = true; more;) {
+      std::vector<Task> tasks;
+      more = false;
+      for (Compared<T>& t : tensors_) {
+        const auto all = static_cast<Index>(t.order.size());
+        const Index end = std::min(all, done + round);
+        for (Index i = done; i < end; i += kBlock)
+          tasks.push_back({&t, i, std::min(end, i + kBlock)});
+        t.check.elements = end;
+        more = more || end < all;
+      }
+      parallel_for(static_cast<Index>(tasks.size()), 1, [&](Index begin, Index end) {
+        for (Index i = begin; i < end; ++i) {
+          const Task& task = tasks[static_cast<std::size_t>(i)];
+          differentiate(*task.tensor, task.begin, task.end);
+        }
+      });
+      done += round;
+      const std::chrono::duration<double> gone = std::chrono::steady_clock::now() - start;
+      if (options_.seconds > 0 && gone.count() > options_.seconds) break;
+      if (gone.count() < options_.seconds / 8) round *= 2;
+    }
+  }
+
+  void differentiate(Compared<T>& t, Index begin, Index end) {
+    Tensor<T> x = seen_.value(t.place);
+    const auto run = [&](const Tensor<T>& moved) { return with(subject_, t.place, moved); };
+    for (Index i = begin; i < end; ++i) {
+      ElementLine<T, decltype(run)> line(x, t.order[static_cast<std::size_t>(i)], run);
+      t.slopes[static_cast<std::size_t>(i)] = slope(seen_.y, w_.values(), t.step, line);
+    }
+  }
+
+  void along_directions() {
+    parallel_for(static_cast<Index>(tensors_.size()), 1, [&](Index begin, Index end) {
+      for (Index i = begin; i < end; ++i) {
+        Compared<T>& t = tensors_[static_cast<std::size_t>(i)];
+        const Tensor<T>& x = seen_.value(t.place);
+        Rng rng(options_.seed, static_cast<std::uint64_t>(t.place));
+        const Tensor<double> v = normal_tensor<double>(x.shape(), 1, rng);
+        auto line =
+            plain_line<T>([&](double s) { return with(subject_, t.place, along(x, s, v)); });
+        t.slopes = {slope(seen_.y, w_.values(), t.step, line)};
+        t.check.elements = x.size();
+        // The direction stands for the tensor: one number each, and the norm for the largest.
+        double along_v = 0, norm = 0;
+        for (Index e = 0; e < v.size(); ++e) {
+          const double a = static_cast<double>(t.analytic.data()[e]);
+          along_v += a * v.data()[e];
+          norm += a * a;
+        }
+        t.check.analytic = along_v;
+        t.norm = std::sqrt(norm);
+      }
+    });
+  }
+
+  void judge(Compared<T>& t) {
+    TensorCheck& c = t.check;
+    const auto n = options_.fast ? std::size_t{1} : static_cast<std::size_t>(c.elements);
+    std::vector<double> analytic;
+    double gradient = t.norm;
+    for (std::size_t i = 0; i < n; ++i)
+      analytic.push_back(options_.fast ? c.analytic
+                                       : static_cast<double>(t.analytic.data()[t.order[i]]));
+    for (const double a : analytic)
+      if (std::isfinite(a)) gradient = std::max(gradient, std::fabs(a));
+    if (!options_.fast)  // of those that are not compared, too
+      for (const T a : t.analytic.values())
+        if (std::isfinite(a)) gradient = std::max(gradient, std::fabs(static_cast<double>(a)));
+    for (std::size_t i = 0; i < n; ++i)
+      if (std::isfinite(t.slopes[i].value))
+        gradient = std::max(gradient, std::fabs(t.slopes[i].value));
+    const double size = std::max(gradient, c.floor);
+
+    if (!options_.fast) {
+      c.a = Tensor<double>::full(c.shape, std::numeric_limits<double>::quiet_NaN());
+      c.n = c.a;
+    }
+    double* a_out = c.a.data();
+    double* n_out = c.n.data();
+    double gap = -1;
+    Index unresolved = 0;
+    bool overflow = false, reshaped = false;
+    for (std::size_t i = 0; i < n; ++i) {
+      const Slope& s = t.slopes[i];
+      const Index element = options_.fast ? 0 : t.order[i];
+      reshaped = reshaped || s.reshaped;
+      if (s.reshaped) continue;
+      const double off = std::fabs(analytic[i] - s.value);
+      if (!options_.fast) a_out[element] = analytic[i], n_out[element] = s.value;
+      if (s.overflow && std::isfinite(analytic[i])) {
+        overflow = true;
+        continue;
+      }
+      const double bend = std::fabs(s.left - s.right);
+      const bool suspicious = off > report_.tolerance * size + options_.atol;
+      if (bend > kSlopeNoise * report_.tolerance * c.floor && std::isfinite(analytic[i]) &&
+          (bend > kKink * size || (suspicious && 2 * bend >= off))) {
+        ++c.skipped;
+        continue;
+      }
+      // What the extrapolation itself does not know to this precision proves nothing.
+      if (suspicious && off <= 4 * s.doubt) {
+        ++unresolved;
+        continue;
+      }
+      if (gap >= 0 && (off <= gap || std::isnan(gap))) continue;
+      gap = off;
+      c.at = element;
+      c.analytic = analytic[i];
+      c.numeric = s.value;
+    }
+    if (options_.fast && gap < 0) c.numeric = t.slopes[0].value;
+    c.worst = gap <= 0 ? 0 : gap / size;  // NaN stays NaN
+    const bool wrong =
+        reshaped || (gap > options_.atol && !(c.worst <= report_.tolerance)) || std::isnan(gap);
+    const bool zero = std::any_of(options_.zero_in_theory.begin(), options_.zero_in_theory.end(),
+                                  [&](const std::string& end) { return c.name.ends_with(end); });
+    const bool too_many =
+        static_cast<double>(c.skipped) > kMostSkipped * static_cast<double>(c.elements);
+    c.verdict = wrong                                    ? Verdict::fail
+                : too_many || overflow || unresolved > 0 ? Verdict::inconclusive
+                : c.floor < gradient || zero             ? Verdict::pass
+                                                         : Verdict::inconclusive;
+    if (reshaped)
+      c.note = fmt::format("the result's shape, {} here, changes when it moves", seen_.y.shape());
+    else if (!t.reached)
+      c.note = "no gradient reaches it";
+    else if (overflow)
+      c.note = "the result overflows when it moves";
+    else if (unresolved > 0)
+      c.note = fmt::format("{} elements change too fast for the step", unresolved);
+    else if (too_many)
+      c.note = fmt::format("{} of {} elements are near a kink", c.skipped, c.elements);
+    else if (c.verdict == Verdict::inconclusive)
+      c.note = gradient == 0 ? "its gradient is zero on both sides"
+                             : "its gradient is below what rounding may hide";
+    else if (c.verdict == Verdict::pass && !(c.floor < gradient))
+      c.note = "zero, as it is in theory";
+  }
+
+  const Subject<T>& subject_;
+  const Seen<T>& seen_;
+  const GradOptions& options_;
+  GradReport& report_;
+  Tensor<double> w_;
+  double scale_ = 0;
+  std::vector<Compared<T>> tensors_;
+};
+
+/// The report tells of the tensor that is worst off: a failure first, then what proved nothing.
+void take_worst(GradReport& report, bool fast) {
+  const auto rank = [](Verdict v) { return v == Verdict::fail ? 2 : v == Verdict::pass ? 0 : 1; };
+  const TensorCheck* worst = nullptr;
+  for (const TensorCheck& t : report.tensors) {
+    report.elements += t.elements;
+    report.skipped += t.skipped;
+    const bool worse = worst == nullptr || rank(t.verdict) > rank(worst->verdict) ||
+                       (rank(t.verdict) == rank(worst->verdict) && !(t.worst <= worst->worst));
+    if (worse) worst = &t;
+  }
+  if (worst == nullptr) return;
+  report.verdict = worst->verdict;
+  report.worst = worst->worst;
+  report.where = fast ? fmt::format("{}, a random direction", worst->name)
+                      : fmt::format("{}, element {}", worst->name, worst->at);
+  report.analytic = worst->analytic;
+  report.numeric = worst->numeric;
 }
 
 }  // namespace
@@ -51,81 +276,88 @@ Tensor<double> projection(const Shape& shape) {
   return w;
 }
 
-namespace {
+double chance_of_miss(double error, double tolerance) {
+  const double t = tolerance / error;
+  if (t >= 1) return 1;
+  // The integral of K0(z) 2 / pi up to t, from its series for small z: -log(z/2) - gamma.
+  constexpr double kGamma = 0.57721566490153286;
+  return std::min(1.0, 2 * t / std::acos(-1.0) * (std::log(2 / t) - kGamma + 1));
+}
 
-struct GradSubject {
-  std::string name;
-  Tensor<double>* value;
-  Tensor<double> analytic;
-};
-
-GradReport compare_gradients(const std::function<Tensor<double>()>& evaluate,
-                             std::vector<GradSubject> subjects) {
-  const Tensor<double> y = evaluate(), w = projection(y.shape());
-  double scale = 0;
-  for (Index i = 0; i < y.size(); ++i) scale += std::fabs(w.data()[i] * y.data()[i]);
-
+template <Real T>
+GradReport gradcheck(const Subject<T>& subject, const GradOptions& options) {
+  require<UsageError>(
+      options.eps >= 0 && options.rtol >= 0 && options.atol >= 0 && options.nondet_tol >= 0 &&
+          options.seconds >= 0 && options.sample >= 0,
+      "gradcheck: eps {}, rtol {}, atol {}, nondet_tol {}, seconds {} and sample {} "
+      "must not be negative",
+      options.eps, options.rtol, options.atol, options.nondet_tol, options.seconds, options.sample);
   GradReport report;
-  report.verdict = Verdict::pass;
-  bool any = false;
-  for (GradSubject& s : subjects) {
-    require(s.analytic.shape() == s.value->shape(), "gradcheck: {}: gradient {} of a value {}",
-            s.name, s.analytic.shape(), s.value->shape());
-    const double size = largest(*s.value);
-    const double h = size > 0 ? std::min(kStep, kStep * size) : kStep;
-    const double floor = kUnit * scale / h / kGradTolerance;
-    double most = floor, gradient = 0, gap = -1;
-    Index at = 0;
-    double analytic = 0, numeric = 0;
-    for (Index i = 0; i < s.value->size(); ++i) {
-      const double a = s.analytic.data()[i], n = slope(evaluate, w, *s.value, i, h);
-      gradient = std::max({gradient, std::fabs(a), std::fabs(n)});
-      if (!(std::fabs(a - n) <= gap)) gap = std::fabs(a - n), at = i, analytic = a, numeric = n;
-      if (std::isnan(gap)) break;
+  report.step = options.eps > 0 ? options.eps : Precision<T>::kStep;
+  report.tolerance = options.rtol > 0          ? options.rtol
+                     : std::same_as<T, double> ? kGradTolerance
+                                               : kGradToleranceFloat;
+  const Seen<T> seen = see(subject);
+  Audit<T> found = audit(subject, seen, options);
+  report.problems = std::move(found.problems);
+  report.notes = std::move(found.notes);
+  report.diagnosis = std::move(found.diagnosis);
+  std::vector<Index> places;
+  if (found.comparable) {
+    places = Comparison<T>(subject, seen, found, options, report).run();
+    for (const auto& [name, param] : subject.params) {
+      const bool used = std::any_of(seen.entries.begin(), seen.entries.end(),
+                                    [p = param](const auto& e) { return e.param == p; });
+      if (used || !param->trainable) continue;
+      TensorCheck unused;
+      unused.name = name;
+      unused.shape = param->value.shape();
+      unused.note = "no gradient reaches it: the forward pass does not use it";
+      places.push_back(-1);
+      report.tensors.push_back(std::move(unused));
     }
-    report.elements += s.value->size();
-    most = std::max(most, gradient);
-    const double worst = gap <= 0 ? 0 : gap / most;  // NaN stays NaN
-    const Verdict verdict = !(worst <= kGradTolerance) ? Verdict::fail
-                            : !(floor < gradient)      ? Verdict::inconclusive
-                                                       : Verdict::pass;
-    // The report tells of the input that is worst off: a failure first, then what proved nothing.
-    const auto rank = [](Verdict v) { return v == Verdict::fail ? 2 : v == Verdict::pass ? 0 : 1; };
-    const bool worse = rank(verdict) > rank(report.verdict) ||
-                       (rank(verdict) == rank(report.verdict) && !(worst <= report.worst));
-    if (!any || worse) {
-      report.verdict = verdict;
-      report.worst = worst;
-      report.where = fmt::format("{}, element {}", s.name, at);
-      report.analytic = analytic;
-      report.numeric = numeric;
-    }
-    any = true;
+    take_worst(report, options.fast);
   }
-  if (!any) report.verdict = Verdict::inconclusive;
+  if (!report.problems.empty()) report.verdict = Verdict::fail;
+  for (const TensorCheck& t : report.tensors)
+    if (!t.note.empty()) report.notes.push_back(fmt::format("{}: {}", t.name, t.note));
+  if (report.skipped > 0)
+    report.notes.push_back(fmt::format(
+        "{} of {} elements not compared: near a kink, where the slopes on the two sides differ",
+        report.skipped, report.elements));
+  if (options.fast)
+    report.notes.push_back(fmt::format(
+        "one random direction of each tensor: an error of 1 % of its gradient goes unseen with "
+        "probability {:.1e}, one of 0.01 % with {:.1e}",
+        chance_of_miss(1e-2, report.tolerance), chance_of_miss(1e-4, report.tolerance)));
+  if constexpr (std::same_as<T, float>)
+    report.notes.push_back(fmt::format(
+        "in float: step {:.0e}, tolerance {:.0e}; double sees ten thousand times smaller mistakes",
+        report.step, report.tolerance));
+  const bool values_fail = std::any_of(report.tensors.begin(), report.tensors.end(),
+                                       [](const auto& t) { return t.verdict == Verdict::fail; });
+  if (values_fail && options.diagnose && report.diagnosis.fault == Fault::none)
+    report.diagnosis = diagnose(subject, seen, report, places, options);
   return report;
 }
 
-}  // namespace
-
-template <>
-GradReport gradcheck<double>(const Function<double>& f, std::vector<Tensor<double>> inputs,
-                             const GradOptions&) {
-  Tape<double> tape;
-  std::vector<Var<double>> leaves;
-  for (const Tensor<double>& x : inputs) leaves.push_back(tape.leaf(x));
-  const Var<double> y = f(leaves);
-  if (y.tracked()) tape.backward(y, projection(y.shape()));
-
-  std::vector<GradSubject> subjects;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    subjects.push_back(
-        {fmt::format("input {}", i), &inputs[i],
-         y.tracked() ? tape.grad(leaves[i]) : Tensor<double>::zeros(inputs[i].shape())});
-  const auto evaluate = [&] {
-    return f(std::vector<Var<double>>(inputs.begin(), inputs.end())).value();
-  };
-  return compare_gradients(evaluate, std::move(subjects));
+template <Real T>
+GradReport gradcheck(const std::type_identity_t<Function<T>>& f, std::vector<Tensor<T>> inputs,
+                     const GradOptions& options) {
+  const Subject<T> subject{[&](Tape<T>& tape) {
+                             std::vector<Var<T>> leaves;
+                             for (const Tensor<T>& x : inputs) leaves.push_back(tape.leaf(x));
+                             return f(leaves);
+                           },
+                           {}};
+  return gradcheck(subject, options);
 }
+
+template GradReport gradcheck(const Subject<float>&, const GradOptions&);
+template GradReport gradcheck(const Subject<double>&, const GradOptions&);
+template GradReport gradcheck<float>(const Function<float>&, std::vector<Tensor<float>>,
+                                     const GradOptions&);
+template GradReport gradcheck<double>(const Function<double>&, std::vector<Tensor<double>>,
+                                      const GradOptions&);
 
 }  // namespace headwise

@@ -66,6 +66,12 @@ Var<T> Tape<T>::append(Record record, Tensor<T> value) {
                  "record '{}': this tape was consumed by its backward; take a new one",
                  record.name);
   if (records_.empty()) lap();  // nothing has run so far that an op could have taken time for
+  if (tap_ != nullptr) {
+    value = tap_->at(size(), std::move(value));
+    require(value.shape() == record.shape, "record '{}': a tap put {} in the place of {}",
+            record.name, value.shape(), record.shape);
+    if (record.param != nullptr) record.replaced = value;
+  }
   Var<T> y(std::move(value));
   y.tape_ = this;
   y.slot_ = static_cast<Index>(records_.size());
@@ -76,7 +82,7 @@ Var<T> Tape<T>::append(Record record, Tensor<T> value) {
 
 template <Real T>
 Var<T> Tape<T>::leaf(Tensor<T> value) {
-  return append({"leaf", value.shape(), {}, nullptr}, value);
+  return append({{"leaf", value.shape(), {}}}, value);
 }
 
 template <Real T>
@@ -84,11 +90,11 @@ Var<T> Tape<T>::use(const Param<T>& p) {
   if (!p.trainable) return Var<T>(p.value);
   const auto known = params_.find(&p);
   if (known == params_.end() || state_ != State::recording) {
-    const Var<T> x = append({"param", p.value.shape(), {}, nullptr, &p}, p.value);
+    const Var<T> x = append({{"param", p.value.shape(), {}, &p}}, p.value);
     params_[&p] = x.slot_;
     return x;
   }
-  Var<T> again(p.value);
+  Var<T> again(tap_ == nullptr ? p.value : at(known->second).replaced);
   again.tape_ = this;
   again.slot_ = known->second;
   return again;
@@ -118,7 +124,7 @@ Var<T> Tape<T>::record(std::string_view name, Tensor<T> y, const std::vector<Var
                  "record '{}': an input needs a gradient, but there is no "
                  "backward",
                  name);
-  Record row{std::string(name), y.shape(), std::move(slots), std::move(backward)};
+  Record row{{std::string(name), y.shape(), std::move(slots)}, std::move(backward)};
   if (tape->profile_ != nullptr) {
     // What ran since the last record is this op: forward is one op after the other.
     Cost forward{.calls = 1, .seconds = tape->lap(), .flops = flops.forward};
@@ -152,6 +158,36 @@ void Tape<T>::propagate(const Var<T>& loss, T seed) {
   require(loss.value().size() == 1, "backward: the loss has shape {}, not one element",
           loss.shape());
   run_backward(loss, Tensor<T>::full(loss.shape(), seed));
+}
+
+template <Real T>
+void Tape<T>::propagate(const Var<T>& y, Tensor<T> dy) {
+  run_backward(y, std::move(dy));
+}
+
+template <Real T>
+Tensor<T> Tape<T>::gradient_at(Index place) const {
+  require<Error>(state_ == State::propagated, "gradient_at: backward has not run yet");
+  return grads_[static_cast<std::size_t>(place)];
+}
+
+template <Real T>
+std::vector<Tensor<T>> Tape<T>::pull(Index place, const Tensor<T>& dy,
+                                     std::vector<Tensor<T>> before) {
+  Record& r = records_[static_cast<std::size_t>(place)];
+  const Backward<T> step = std::exchange(r.backward, nullptr);
+  require<Error>(state_ == State::recording && step != nullptr,
+                 "pull: '{}' has no backward, or it has run", r.name);
+  for (std::size_t i = 0; i < before.size(); ++i)
+    if (r.inputs[i] >= 0) grads_[static_cast<std::size_t>(r.inputs[i])] = std::move(before[i]);
+  Grads<T> d(*this, r.inputs);
+  step(dy, d);
+  std::vector<Tensor<T>> after;
+  for (const Index input : r.inputs)
+    after.push_back(input < 0 ? Tensor<T>() : grads_[static_cast<std::size_t>(input)]);
+  for (const Index input : r.inputs)
+    if (input >= 0) grads_[static_cast<std::size_t>(input)] = {};
+  return after;
 }
 
 template <Real T>

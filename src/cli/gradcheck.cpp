@@ -1,89 +1,257 @@
-// headwise gradcheck [NAME...]: proves the gradients of ops, a line a case.
+// headwise gradcheck [NAME...]: proves the gradients of ops, layers and models, or of a run.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "cli/gradcheck_page.hpp"
+#include "cli/gradcheck_run.hpp"
+#include "cli/gradcheck_table.hpp"
 #include "cli/options.hpp"
+#include "cli/progress.hpp"
+#include "headwise/core/file.hpp"
+#include "headwise/models/decoder_cases.hpp"
+#include "headwise/nn/layer_table.hpp"
 #include "headwise/ops/op_table.hpp"
+#include "headwise/train/run.hpp"
 
 namespace headwise::cli {
 namespace {
 
+constexpr double kRunSeconds = 20;
+
 struct GradcheckCommand {
   std::vector<std::string> names;
-  bool json_lines = false;
+  std::string run, html;
+  double seconds = 0;
+  Dtype dtype = Dtype::f64;
+  bool fast = false, verbose = false, json_lines = false;
 
-  void visit(auto&& v) { v("json", json_lines, "JSON lines on stdout, nothing else"); }
+  void visit(auto&& v) {
+    v("run", run, "check the model of this run on its own data, some elements of each parameter");
+    v("html", html, "file for a page with the table, and what is wrong drawn over the tensors");
+    v("seconds", seconds, "time to spend, then fewer elements; 0: no limit, for a run 20");
+    v("dtype", dtype, "precision; float is held to looser bounds");
+    v("fast", fast, "compare one random direction of each input instead of its elements");
+    v("verbose", verbose, "a line a case, as with names");
+    v("json", json_lines, "JSON lines on stdout, nothing else");
+  }
+  /// Throws UsageError, naming option and value.
+  void validate() const {
+    require<UsageError>(std::isfinite(seconds) && seconds >= 0,
+                        "--seconds: {} is not a finite number of 0 or more", seconds);
+    require<UsageError>(run.empty() || names.empty(),
+                        "--run: checks a whole run, without names, got '{}'",
+                        names.empty() ? "" : names.front());
+    require<UsageError>(run.empty() || dtype == Dtype::f64,
+                        "--dtype: a run is checked in double, whatever it was trained in");
+    if (html.empty()) return;
+    const std::filesystem::path folder = std::filesystem::path(html).parent_path();
+    require<UsageError>(!std::filesystem::is_directory(html), "--html: {} is a folder", html);
+    require<UsageError>(folder.empty() || std::filesystem::is_directory(folder),
+                        "--html: there is no folder {}", folder.string());
+  }
+  [[nodiscard]] bool in_double() const { return dtype == Dtype::f64; }
+  [[nodiscard]] double tolerance() const {
+    return in_double() ? kGradTolerance : kGradToleranceFloat;
+  }
 };
 
-void print_line(const std::string& op, const std::string& label, const GradReport& r) {
-  fmt::print("{:14} {:26} {:5} elements  worst {:.1e}  {}", op, label, r.elements, r.worst,
-             name_of(r.verdict));
-  if (r.verdict != Verdict::pass)
-    fmt::print("  {}: analytic {:.9g}, numeric {:.9g}", r.where, r.analytic, r.numeric);
-  fmt::print("\n");
+template <Real T>
+std::vector<GradCase> all_cases(std::uint64_t seed) {
+  std::vector<GradCase> all = op_cases<T>(seed);
+  for (std::vector<GradCase> more : {layer_cases<T>(seed), decoder_cases<T>(seed)})
+    std::move(more.begin(), more.end(), std::back_inserter(all));
+  return all;
 }
 
-void print_json(const std::string& op, const std::string& label, const GradReport& r) {
-  const auto number = [](double x) {
-    return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(nullptr);
-  };
-  fmt::print("{}\n", nlohmann::json{{"event", "check"},
-                                    {"name", op},
-                                    {"case", label},
-                                    {"dtype", "f64"},
-                                    {"elements", r.elements},
-                                    {"skipped", 0},
-                                    {"worst", number(r.worst)},
-                                    {"where", r.where},
-                                    {"analytic", number(r.analytic)},
-                                    {"numeric", number(r.numeric)},
-                                    {"verdict", name_of(r.verdict)}}
-                         .dump());
-}
-
-int gradcheck_ops(const GradcheckCommand& c, std::uint64_t seed) {
-  const std::vector<OpSpec> all = op_table();
+/// Those with one of the names, or all for none. Throws UsageError for a name that none has.
+std::vector<GradCase> chosen(std::vector<GradCase> all, const std::vector<std::string>& names) {
+  if (names.empty()) return all;
   std::vector<std::string> known;
-  for (const OpSpec& spec : all) known.push_back(spec.name);
-  std::sort(known.begin(), known.end());
-  for (const std::string& name : c.names)
-    require<UsageError>(std::binary_search(known.begin(), known.end(), name),
-                        "gradcheck: no op or layer is called '{}'; known: {}", name,
-                        fmt::join(known, ", "));
+  for (const GradCase& c : all) known.push_back(c.name);
+  // Ops before layers, which begin with a capital letter.
+  std::sort(known.begin(), known.end(), [](const std::string& a, const std::string& b) {
+    const auto key = [](const std::string& x) {
+      return std::pair(std::isupper(static_cast<unsigned char>(x[0])) != 0, x);
+    };
+    return key(a) < key(b);
+  });
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  const auto among = [](const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  for (const std::string& name : names)
+    require<UsageError>(among(known, name), "gradcheck: no op or layer is called '{}'; known: {}",
+                        name, fmt::join(known, ", "));
+  std::erase_if(all, [&](const GradCase& c) { return !among(names, c.name); });
+  return all;
+}
 
-  Index count[3] = {};
-  for (const OpSpec& spec : all) {
-    if (!c.names.empty() && std::find(c.names.begin(), c.names.end(), spec.name) == c.names.end())
-      continue;
-    for (const OpCase& one : spec.cases) {
-      const GradReport report = headwise::gradcheck(one.f64, random_inputs(one, seed));
-      ++count[static_cast<int>(report.verdict)];
-      (c.json_lines ? print_json : print_line)(spec.name, one.label, report);
-    }
+using Json = nlohmann::ordered_json;
+
+/// JSON has no NaN and no infinity.
+Json number(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
+
+void print_line(const Json& line) {
+  fmt::print("{}\n", line.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+Json tensors_of(const GradReport& r) {
+  Json all = Json::array();
+  for (const TensorCheck& t : r.tensors)
+    all.push_back({{"name", t.name},
+                   {"shape", t.shape.sizes()},
+                   {"elements", t.elements},
+                   {"skipped", t.skipped},
+                   {"worst", number(t.worst)},
+                   {"element", t.at},
+                   {"analytic", number(t.analytic)},
+                   {"numeric", number(t.numeric)},
+                   {"verdict", name_of(t.verdict)},
+                   {"note", t.note}});
+  return all;
+}
+
+Json record_of(const WrongRecord& record) {
+  if (record.number < 0) return nullptr;
+  return {{"number", record.number},
+          {"of", record.of},
+          {"op", record.op},
+          {"shape", record.shape.sizes()},
+          {"inputs", record.inputs},
+          {"input", record.input},
+          {"element", record.element},
+          {"analytic", number(record.analytic)},
+          {"numeric", number(record.numeric)}};
+}
+
+void print_json(const Checked& c, Dtype dtype) {
+  const GradReport& r = c.report;
+  Json line{{"event", "check"},
+            {"name", c.name},
+            {"case", c.label},
+            {"dtype", name_of(dtype)},
+            {"elements", r.elements},
+            {"skipped", r.skipped},
+            {"worst", number(r.worst)},
+            {"where", r.where},
+            {"analytic", number(r.analytic)},
+            {"numeric", number(r.numeric)},
+            {"verdict", name_of(r.verdict)},
+            {"tolerance", number(r.tolerance)},
+            {"step", number(r.step)},
+            {"problems", r.problems},
+            {"notes", r.notes},
+            {"tensors", tensors_of(r)}};
+  if (r.verdict == Verdict::fail) {
+    const Diagnosis& d = r.diagnosis;
+    line["fault"] = name_of(d.fault);
+    line["reason"] = d.reason;
+    line["ratio"] = d.ratio == 0 ? Json(nullptr) : number(d.ratio);
+    line["record"] = record_of(d.record);
   }
-  const auto of = [&](Verdict v) { return count[static_cast<int>(v)]; };
-  if (c.json_lines)
-    fmt::print("{}\n", nlohmann::json{{"event", "done"},
-                                      {"passed", of(Verdict::pass)},
-                                      {"failed", of(Verdict::fail)},
-                                      {"inconclusive", of(Verdict::inconclusive)}}
-                           .dump());
+  print_line(line);
+}
+
+/// Makes the checks one after the other, `tell` being called after each, with its number.
+std::vector<Checked> run_checks(const std::vector<GradCase>& cases, GradOptions options,
+                                FunctionRef<void(const std::vector<Checked>&)> tell) {
+  using Clock = std::chrono::steady_clock;
+  const double budget = options.seconds;
+  const auto start = Clock::now();
+  Progress progress(static_cast<Index>(cases.size()), 0);
+  std::vector<Checked> done;
+  for (const GradCase& c : cases) {
+    const std::string title = fmt::format("{}: {}", c.name, c.label);
+    progress.show(static_cast<Index>(done.size()), title);
+    if (budget > 0) {  // an equal part of what is left
+      const double spent = std::chrono::duration<double>(Clock::now() - start).count();
+      options.seconds = std::max(1e-3, budget - spent) /  // 0 would be no limit
+                        static_cast<double>(cases.size() - done.size());
+    }
+    try {
+      done.push_back({c.name, c.label, c.check(options)});
+    } catch (const Error& e) {
+      throw Error(fmt::format("gradcheck: {}: {}", title, e.what()));
+    }
+    progress.clear();
+    tell(done);
+    std::fflush(stdout);
+  }
+  return done;
+}
+
+/// What the head of the page says.
+std::vector<std::string> facts_of(const GradcheckCommand& c, std::uint64_t seed) {
+  std::vector<std::string> facts;
+  if (!c.run.empty())
+    facts.push_back(fmt::format("The model of the run {}, on its own data.", c.run));
+  else if (c.names.empty())
+    facts.push_back("Every op, every layer and a whole small decoder.");
   else
-    fmt::print("{} passed, {} failed, {} inconclusive; tolerance {:.0e}, in double\n",
-               of(Verdict::pass), of(Verdict::fail), of(Verdict::inconclusive), kGradTolerance);
-  return of(Verdict::fail) + of(Verdict::inconclusive) == 0 ? kDone : kFailed;
+    facts.push_back(fmt::format("Of all ops and layers: {}.", fmt::join(c.names, ", ")));
+  facts.push_back(fmt::format("headwise {}, in {}, tolerance {:.0e}, seed {}{}.", HEADWISE_VERSION,
+                              c.in_double() ? "double" : "float", c.tolerance(), seed,
+                              c.fast ? ", one random direction of each input" : ""));
+  return facts;
+}
+
+int gradcheck(const GradcheckCommand& c, std::uint64_t seed) {
+  c.validate();
+  const std::vector<GradCase> cases = !c.run.empty()  ? std::vector{run_case(c.run, seed)}
+                                      : c.in_double() ? chosen(all_cases<double>(seed), c.names)
+                                                      : chosen(all_cases<float>(seed), c.names);
+  GradOptions options;
+  options.fast = c.fast;
+  options.seed = seed;
+  options.seconds = c.seconds == 0 && !c.run.empty() ? kRunSeconds : c.seconds;
+
+  std::optional<GradcheckTable> table;
+  if (!c.json_lines)
+    table.emplace(cases, !c.run.empty()                  ? Rows::tensors
+                         : c.verbose || !c.names.empty() ? Rows::cases
+                                                         : Rows::names);
+  const std::vector<Checked> done =
+      run_checks(cases, options, [&](const std::vector<Checked>& so_far) {
+        table ? table->tell(so_far) : print_json(so_far.back(), c.dtype);
+      });
+  Tally tally;
+  for (const Checked& one : done) tally.add(one.report.verdict);
+  if (!c.html.empty()) replace_file(c.html, gradcheck_page(done, facts_of(c, seed)));
+  if (c.json_lines) {
+    print_line({{"event", "done"},
+                {"passed", tally.passed},
+                {"failed", tally.failed},
+                {"inconclusive", tally.inconclusive}});
+  } else {
+    print_diagnoses(done);
+    fmt::print("{}; tolerance {:.0e}, in {}\n", tally.text(), c.tolerance(),
+               c.in_double() ? "double" : "float");
+    if (!c.in_double())
+      fmt::print("In float, with steps of 5e-03, only coarse mistakes show; double proves.\n");
+  }
+  return tally.failed + tally.inconclusive == 0 ? kDone : kFailed;
 }
 
 }  // namespace
 
 std::function<int()> gradcheck_command(CLI::App& app, CommonOptions& common) {
   const auto c = std::make_shared<GradcheckCommand>();
-  app.add_option("name", c->names, "ops to check; none: all")->type_name("NAME...");
+  app.add_option("name", c->names,
+                 "ops (attention), layers (MultiHeadAttention) or Decoder; none: everything")
+      ->type_name("NAME...");
   bind(app, *c);
-  return [c, &common] { return gradcheck_ops(*c, common.seed); };
+  app.footer(
+      "Exit code 0: every check passed. 1: one failed, or is inconclusive: it proved nothing,\n"
+      "since more than 10 % of its elements are near a kink, its gradient is below what rounding\n"
+      "hides, or its result overflows. 2: the command line is wrong.");
+  return [c, &common] { return gradcheck(*c, common.seed); };
 }
 
 }  // namespace headwise::cli

@@ -23,8 +23,19 @@ void Progress::show(Index step, double loss, double tokens_per_second) {
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double left = seconds / static_cast<double>(std::max<Index>(1, step - first_)) *
                       static_cast<double>(total_ - step);
-  const std::string text = fmt::format("step {}/{}  loss {:.3f}  {:.0f} tokens/s  {} left", step,
-                                       total_, loss, tokens_per_second, clock_text(left));
+  draw(step, fmt::format("step {}/{}  loss {:.3f}  {:.0f} tokens/s  {} left", step, total_, loss,
+                         tokens_per_second, clock_text(left)));
+}
+
+void Progress::show(Index step, std::string_view next) {
+  const Clock::time_point now = Clock::now();
+  if (!terminal_ && now - last_ < std::chrono::seconds(10)) return;
+  last_ = now;
+  constexpr int kRoom = 48;  // beside the bar, of 80 columns
+  draw(step, fmt::format("{}/{}  {:.{}}", step, total_, next, kRoom));
+}
+
+void Progress::draw(Index step, const std::string& text) {
   if (!terminal_) {
     fmt::print(stderr, "{}\n", text);
     return;

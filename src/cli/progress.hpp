@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 
 #include "headwise/core/shape.hpp"
 
@@ -18,11 +19,15 @@ class Progress {
 
   /// Tells of a step; most calls do nothing.
   void show(Index step, double loss, double tokens_per_second);
+  /// Tells what comes after so many steps: at once on a terminal.
+  void show(Index step, std::string_view next);
   /// Takes the bar away, so that a line can be printed.
   void clear();
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  void draw(Index step, const std::string& text);
 
   bool terminal_;
   bool shown_ = false;

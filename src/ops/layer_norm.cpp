@@ -93,10 +93,12 @@ SumAndNorm<T> add_layer_norm(const Var<T>& a, const Var<T>& b, const Var<T>& gai
     kernels::add(other + begin * c, total + begin * c, (end - begin) * c);
     norm_rows<T>(total, gain, bias, eps, out, stats, begin, end, c);
   });
-  const Var<T> both = record("add", std::move(sum), {a, b}, [](const Tensor<T>& dy, Grads<T>& d) {
+  const Var<T> both = record("add", sum, {a, b}, [](const Tensor<T>& dy, Grads<T>& d) {
     d.add(0, dy);
     d.add(1, dy);
   });
+  // A tape's tap may have put another sum in its place, of which nobody knows the norm.
+  if (!both.value().shares(sum)) return {both, layer_norm(both, gain, bias, eps)};
   return {both, record_norm(both, gain, bias, std::move(y), std::move(stats))};
 }
 

@@ -76,6 +76,14 @@ class Grads {
 template <Real T>
 using Backward = std::function<void(const Tensor<T>& dy, Grads<T>& d)>;
 
+/// Sees every value that a tape takes in, by its place there (0, 1, ... in order), and says what
+/// stands there instead: the value itself, or another of its shape, from which later ops go on.
+template <Real T>
+struct ValueTap {
+  virtual ~ValueTap() = default;
+  virtual Tensor<T> at(Index place, Tensor<T> value) = 0;
+};
+
 /// Floating-point operations of an op's matrix products, for a profile.
 struct Flops {
   double forward = 0, backward = 0;
@@ -87,8 +95,9 @@ struct Flops {
 template <Real T>
 class Tape {
  public:
-  /// With a profile, the time of every op is added to it.
-  explicit Tape(Profile* profile = nullptr) : profile_(profile) {}
+  /// With a profile, the time of every op is added to it; a tap sees and may replace every value.
+  explicit Tape(Profile* profile = nullptr, ValueTap<T>* tap = nullptr)
+      : profile_(profile), tap_(tap) {}
   Tape(const Tape&) = delete;  // Vars point to it
   Tape& operator=(const Tape&) = delete;
 
@@ -108,10 +117,29 @@ class Tape {
   /// the gradients of parameters here, deliver() adds those of several tapes to the Params, in the
   /// order of the tapes.
   void propagate(const Var<T>& loss, T seed = 1);
+  void propagate(const Var<T>& y, Tensor<T> dy);
   static void deliver(const std::vector<Tape*>& tapes);
   /// The gradient of a leaf, after backward: zeros when nothing reached it. A plain tensor: put
   /// into another graph it is a constant there, there are no second derivatives.
   [[nodiscard]] Tensor<T> grad(const Var<T>& leaf) const;
+
+  /// What stands at a place: a record, or a leaf ("leaf") or parameter ("param").
+  struct Entry {
+    std::string name;
+    Shape shape;                      // of the value
+    std::vector<Index> inputs;        // their places, -1 for a constant
+    const Param<T>* param = nullptr;  // null: not a parameter
+  };
+  [[nodiscard]] Index size() const { return static_cast<Index>(records_.size()); }
+  [[nodiscard]] const Entry& entry(Index place) const { return at(place); }
+  /// Where a Var stands, -1 for a constant.
+  [[nodiscard]] Index place(const Var<T>& x) const { return x.tape_ == this ? x.slot_ : -1; }
+  /// What propagate() left at a leaf or parameter; empty when nothing reached it.
+  [[nodiscard]] Tensor<T> gradient_at(Index place) const;
+  /// The backward of one record alone, before any other: the gradients of its inputs (empty for a
+  /// constant) given dy, added to those in `before`, a tensor a place or empty. A record has one
+  /// backward: a second call for it throws Error.
+  std::vector<Tensor<T>> pull(Index place, const Tensor<T>& dy, std::vector<Tensor<T>> before = {});
 
   /// Names of the records so far, in order; "leaf" and "param" for inputs.
   [[nodiscard]] std::vector<std::string> op_names() const;
@@ -122,13 +150,10 @@ class Tape {
 
  private:
   friend class Grads<T>;
-  struct Record {
-    std::string name;
-    Shape shape;                // of the result
-    std::vector<Index> inputs;  // their slots, -1 for a constant
-    Backward<T> backward;       // null for leaves and parameters
-    const Param<T>* param = nullptr;
-    Cost cost{};  // of backward, as far as it is known beforehand
+  struct Record : Entry {
+    Backward<T> backward{};  // null for leaves and parameters
+    Cost cost{};             // of backward, as far as it is known beforehand
+    Tensor<T> replaced{};    // a parameter's value, where a tap put another in its place
   };
   enum class State { recording, running, propagated, consumed, failed };
 
@@ -136,6 +161,9 @@ class Tape {
   /// Adds each tape's gradient of p to it.
   static void add_up(const Param<T>* p, const std::vector<Tape*>& tapes);
   void run_backward(const Var<T>& y, Tensor<T> dy);
+  [[nodiscard]] const Record& at(Index place) const {
+    return records_[static_cast<std::size_t>(place)];
+  }
   /// Seconds since this was last called.
   double lap();
 
@@ -144,6 +172,7 @@ class Tape {
   std::unordered_map<const Param<T>*, Index> params_;  // their slots
   State state_ = State::recording;
   Profile* profile_;
+  ValueTap<T>* tap_;
   std::chrono::steady_clock::time_point lap_ = std::chrono::steady_clock::now();
 };
 

@@ -1,0 +1,112 @@
+// Numeric derivatives along one line.
+#pragma once
+
+#include <span>
+#include <utility>
+
+#include "headwise/core/tensor.hpp"
+
+namespace headwise {
+
+/// A precision's rounding, and the step and the tolerance of a check in it.
+template <Real T>
+struct Precision;
+template <>
+struct Precision<double> {
+  static constexpr double kUnit = 2.2e-16, kStep = 1e-3;
+};
+template <>
+struct Precision<float> {
+  static constexpr double kUnit = 1.2e-7, kStep = 5e-3;
+};
+
+/// d sum(w y) / ds at s = 0.
+struct Slope {
+  double value = 0;            ///< central differences, extrapolated
+  double left = 0, right = 0;  ///< one-sided ones, extrapolated
+  double doubt = 0;            ///< by how much the last two extrapolations differ
+  bool overflow = false;       ///< an infinity in a result, and no NaN
+  bool reshaped = false;       ///< a result of another shape: nothing else is known
+};
+
+/// A line through the point of a check: where along it the result is what.
+template <Real T>
+struct Line {
+  virtual ~Line() = default;
+  virtual Tensor<T> y(double s) = 0;
+  virtual double distance(double s) = 0;  ///< how far s really is, after rounding
+};
+
+/// One element of x moves. `evaluate` takes x; x is put back at the end.
+template <Real T, class Evaluate>
+class ElementLine : public Line<T> {
+ public:
+  ElementLine(Tensor<T>& x, Index element, Evaluate evaluate)
+      : x_(x), element_(element), at_(std::as_const(x).data()[element]), evaluate_(evaluate) {}
+  ElementLine(const ElementLine&) = delete;
+  ElementLine& operator=(const ElementLine&) = delete;
+  ~ElementLine() override { x_.data()[element_] = at_; }
+  Tensor<T> y(double s) override {
+    x_.data()[element_] = moved(s);
+    return evaluate_(x_);
+  }
+  double distance(double s) override {
+    return static_cast<double>(moved(s)) - static_cast<double>(at_);
+  }
+
+ private:
+  T moved(double s) const { return static_cast<T>(static_cast<double>(at_) + s); }
+
+  Tensor<T>& x_;
+  Index element_;
+  T at_;
+  Evaluate evaluate_;
+};
+
+/// Any other line.
+template <Real T, class At>
+class PlainLine : public Line<T> {
+ public:
+  explicit PlainLine(At at) : at_(std::move(at)) {}
+  Tensor<T> y(double s) override { return at_(s); }
+  double distance(double s) override { return s; }
+
+ private:
+  At at_;
+};
+template <Real T, class At>
+PlainLine<T, At> plain_line(At at) {
+  return PlainLine<T, At>(std::move(at));
+}
+
+/// x in a precision.
+template <Real T>
+Tensor<T> rounded(const Tensor<double>& x);
+
+/// x + s v.
+template <Real T>
+Tensor<T> along(const Tensor<T>& x, double s, const Tensor<double>& v);
+
+/// The largest absolute value, NaN when there is one.
+template <Real T>
+double largest(const Tensor<T>& x);
+
+/// The largest step for a tensor: eps of its largest value, eps where that is above 1 or 0.
+template <Real T>
+double step_for(const Tensor<T>& x, double eps);
+
+/// From results at +-h, +-h/2, +-h/4, each subtracted from the other before it is projected on w
+/// (Richardson 1911, Phil. Trans. A 210). `y` is the result at 0. If `each` is not empty, the
+/// slopes of the single results are written there.
+template <Real T>
+Slope slope(const Tensor<T>& y, std::span<const double> w, double h, Line<T>& line,
+            std::span<double> each = {});
+
+/// Without extrapolation, of one step.
+struct Difference {
+  double central, left, right;
+};
+template <Real T>
+Difference difference(const Tensor<T>& y, std::span<const double> w, double h, Line<T>& line);
+
+}  // namespace headwise

@@ -1,4 +1,5 @@
 // The gradients of whole decoders: that every one arrives, and that every one is right.
+#include <algorithm>
 #include <cmath>
 
 #include "support/catch.hpp"
@@ -88,6 +89,8 @@ TEST_CASE("every gradient of a decoder's logits matches finite differences",
       CHECK(t.elements == t.shape.size());
       checked.push_back(t.name);
     }
+    std::sort(names.begin(), names.end());  // the report has the order of the forward pass
+    std::sort(checked.begin(), checked.end());
     CHECK(checked == names);
   }
 }

@@ -247,7 +247,7 @@ class Diagnostician {
         continue;
       }
       const bool wrong =
-          !(gap <= std::max({report_.tolerance * size, kSlopeNoise * unit, 4 * slopes[i].doubt}));
+          !(gap <= std::max({report_.tolerance * size, kSlopeNoise * unit, slopes[i].doubt}));
       if (wrong)
         c.marks[static_cast<std::size_t>(elements[i])] = Mark::wrong;
       else if (std::max(std::fabs(a), std::fabs(s)) > 1e-6 * size)
@@ -317,7 +317,7 @@ class Diagnostician {
       const double size = std::max(largest(t.n), t.floor);
       for (Index e = 0; e < t.a.size(); ++e) {
         const double a = t.a.data()[e], n = t.n.data()[e];
-        if (std::isnan(n) && !std::isnan(a)) continue;  // not compared
+        if (std::isnan(n) && std::isnan(a)) continue;  // not compared
         g.analytic.push_back(a);
         g.numeric.push_back(n);
         const bool wrong = !(std::fabs(a - n) <= report_.tolerance * size);

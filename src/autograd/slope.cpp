@@ -73,7 +73,7 @@ Slope slope(const Tensor<T>& y, std::span<const double> w, double h, Line<T>& li
   s.value = (16 * second - first) / 15;
   s.left = one_sided(left);
   s.right = one_sided(right);
-  s.doubt = std::fabs(s.value - second);
+  s.doubt = std::fabs(second - first);
   s.overflow = s.overflow && !nan;
   return s;
 }

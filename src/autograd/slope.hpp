@@ -28,7 +28,7 @@ inline constexpr double kSlopeNoise = 6.6;
 struct Slope {
   double value = 0;            ///< central differences, extrapolated
   double left = 0, right = 0;  ///< one-sided ones, extrapolated
-  double doubt = 0;            ///< by how much the last two extrapolations differ
+  double doubt = 0;            ///< by how much the two extrapolations before the last one differ
   bool overflow = false;       ///< an infinity in a result, and no NaN
   bool reshaped = false;       ///< a result of another shape: nothing else is known
 };

@@ -45,7 +45,7 @@ struct GradOptions {
   std::uint64_t seed = 1;  ///< of what is drawn: elements, directions
   /// Ends of the names of parameters whose gradient is zero in theory, "w_k.bias": below the
   /// rounding floor on both sides they pass, where another tensor would be inconclusive.
-  std::vector<std::string> zero_in_theory;
+  std::vector<std::string> zero_in_theory{};
   Index heads = 0;       ///< to call columns of a tensor a head's; 0: unknown
   bool diagnose = true;  ///< false: a failure is told, not explained
 };
@@ -111,7 +111,9 @@ struct Subject {
 /// differences of sum(projection * y) extrapolated over the steps h, h/2, h/4 (Richardson 1911,
 /// Phil. Trans. A 210), outputs subtracted before they are projected, and floor is what rounding
 /// alone allows, u sum |w y| / h / tolerance. At most kGradTolerance passes; a floor above
-/// the largest gradient is inconclusive, and so are more than 10 % of elements near a kink.
+/// the largest gradient is inconclusive, and so are more than 10 % of elements near a kink, and
+/// differences that rounding or the extrapolation's own error explain. Where a tensor's values are
+/// small and that is so, it is tried again with larger steps, up to 1e-3 itself.
 ///
 /// Beside values, each a failure: a NaN or an infinity; a forward pass that is not the same twice;
 /// a backward that is not (to the bit), does not give zero for zero, or writes over gradients

@@ -147,7 +147,7 @@ TEST_CASE("a result that overflows is inconclusive, one that is NaN fails", "[gr
   const auto f = [](const Vars& v) { return exp(v[0]); };
   CHECK(gradcheck(f, {Tensor<double>({2}, {1, 1000})}).verdict == Verdict::inconclusive);
   // Finite at the point, not beside it.
-  CHECK(gradcheck(f, {Tensor<double>({2}, {1, 709.7825})}).verdict == Verdict::inconclusive);
+  CHECK(gradcheck(f, {Tensor<double>({}, {709.7825})}).verdict == Verdict::inconclusive);
   CHECK(
       problem(gradcheck([](const Vars& v) { return log(v[0]); }, {Tensor<double>({2}, {1, -1})})) ==
       "the result is NaN at element 1 of (2)");

@@ -103,7 +103,7 @@ def unsteady(dy, x, y):
 
 X = wave(1, 3, 4)
 SQUARE = wave(2, 3, 3)
-SCALES = torch.tensor([1e9, 1.0])
+SCALES = torch.tensor([1e11, 1.0])
 
 RIGHT = [
     ("matmul", torch.matmul, [wave(1, 3, 4), wave(2, 4, 2)]),

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 "$1" >"$said"
-sed -n '/^## Attention, line by line/,/^## The library/p' README.md | grep '^    ' | sed 's/^    //' >"$said.quoted"
+sed -n '/^## Attention, line by line/,/^## [^A]/p' README.md | grep '^    ' | sed 's/^    //' >"$said.quoted"
 [ -s "$said.quoted" ] || { echo "README.md quotes nothing"; exit 1; }
 bad=0
 while IFS= read -r line; do

@@ -56,6 +56,16 @@ TEST_CASE("a forward pass that is not the same twice is called not deterministic
   CHECK_THAT(problem(gradcheck(another_way, {kInput})), Contains("takes another way"));
 }
 
+TEST_CASE("a random record is found where the result does not show it", "[gradcheck]") {
+  Rng rng(3);
+  const auto f = [&](const Vars& v) {
+    return v[0] + dropout(v[0], 0.5, &rng) * Var<double>(Tensor<double>({}, {0}));
+  };
+  CHECK_THAT(
+      problem(gradcheck(f, {kInput})),
+      Contains("two calls with the same inputs give values of record 1 (dropout) that differ"));
+}
+
 TEST_CASE("a backward that is not the same twice is called not deterministic", "[gradcheck]") {
   int calls = 0;
   const auto f = copy_with([&](const auto& dy, auto& d) {

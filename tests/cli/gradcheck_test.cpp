@@ -185,7 +185,7 @@ TEST_CASE("gradcheck of everything: a row a name, a page with a row a check", "[
 TEST_CASE("gradcheck --run has a row a parameter and keeps to its seconds", "[cli][gradcheck]") {
   const Folder folder;
   const std::string run = folder / "run", page = folder / "page.html";
-  REQUIRE(headwise_program("train --steps 2 --out " + run + kTiny).code == 0);
+  REQUIRE(headwise_program("train --steps 40 --lr 0.05 --out " + run + kTiny).code == 0);
   const Result r = headwise_program("gradcheck --seconds 1 --run " + run + " --html " + page);
   CHECK(r.code == 0);
   CHECK(r.out.starts_with("parameter "));

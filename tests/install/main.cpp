@@ -35,6 +35,6 @@ int main() {
 
   const GradReport report =
       gradcheck([](const auto& x) { return cube(x[0]); }, {normal_tensor<double>({2, 3}, 1, rng)});
-  fmt::print("cube: worst {:.1e}, {}\n", report.worst, to_string(report.verdict));
+  fmt::print("cube: worst {:.1e}, {}\n", report.worst, name_of(report.verdict));
   return last < 0.9 * first && report.verdict == Verdict::pass ? 0 : 1;
 }

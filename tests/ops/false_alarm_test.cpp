@@ -1,7 +1,9 @@
 // A checker that cries wolf is switched off: right ops, of any shape and scale, must never fail.
-#include <chrono>
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "headwise/ops/op_table.hpp"
 #include "headwise/ops/ops.hpp"
@@ -15,7 +17,8 @@ namespace {
 
 using X = const std::vector<Var<double>>&;
 
-/// One call of an op, drawn at random.
+/// One call of an op, drawn at random. Its result depends on each input: what does not, a softmax
+/// of one number, has a test of its own below.
 struct Drawn {
   std::vector<Shape> shapes;
   Domain domain;
@@ -29,6 +32,11 @@ Shape random_shape(Rng& rng, Index lowest_rank = 1, Index highest_rank = 4) {
   std::vector<Index> sizes(static_cast<std::size_t>(from_to(rng, lowest_rank, highest_rank)));
   for (Index& s : sizes) s = from_to(rng, 1, 6);
   return Shape(sizes);
+}
+
+/// Rows of two numbers and more, as softmax and what is like it need.
+Shape random_rows(Rng& rng, Index lowest_rank = 1) {
+  return random_shape(rng, lowest_rank).with_last(from_to(rng, 2, 6));
 }
 
 /// A shape that broadcasts to another one: some sizes are 1, some leading axes are missing.
@@ -70,12 +78,12 @@ Mask random_mask(Rng& rng, Index batch, const std::vector<Index>& bias_shape) {
     for (Index& n : lengths) n = from_to(rng, 0, keys);
     mask = mask & keys_below(lengths);
   }
-  if (chance(rng, 0.3)) mask = mask & allow(queries, keys, [&](Index, Index) {
-    return chance(rng, 0.7);
-  });
+  if (chance(rng, 0.3))
+    mask = mask & allow(queries, keys, [&](Index, Index) { return chance(rng, 0.7); });
   if (chance(rng, 0.3)) {
     std::vector<Index> sizes = bias_shape;
-    if (sizes.size() > 2) sizes.erase(sizes.begin(), sizes.end() - from_to(rng, 2, std::ssize(sizes)));
+    if (sizes.size() > 2)
+      sizes.erase(sizes.begin(), sizes.end() - from_to(rng, 2, std::ssize(sizes)));
     mask = mask & bias(normal_tensor<double>(Shape(sizes), 1, rng));
   }
   return mask;
@@ -87,10 +95,12 @@ Drawn one(Rng& rng, Domain domain, Function<double> call) {
 
 Drawn two(Rng& rng, Domain domain, Var<double> (*op)(const Var<double>&, const Var<double>&)) {
   const Shape whole = random_shape(rng);
-  if (domain == any && chance(rng, 0.1)) return {{whole}, any, [=](X x) { return op(x[0], x[0]); }};
-  return {{repeated(rng, whole), repeated(rng, whole)},
-          domain,
-          [=](X x) { return op(x[0], x[1]); }};
+  return {
+      {repeated(rng, whole), repeated(rng, whole)}, domain, [=](X x) { return op(x[0], x[1]); }};
+}
+
+Drawn rows(Rng& rng, Var<double> (*op)(const Var<double>&)) {
+  return {{random_rows(rng)}, any, [=](X x) { return op(x[0]); }};
 }
 
 using Reduction = Var<double> (*)(const Var<double>&, const std::vector<Index>&, bool);
@@ -161,13 +171,15 @@ Drawn random_concat(Rng& rng) {
 }
 
 Drawn random_where(Rng& rng) {
-  const Shape whole = random_shape(rng), shape = repeated(rng, whole);
+  const Shape whole = random_rows(rng), part = repeated(rng, whole);
+  const Shape shape = part.size() > 1 ? part : whole;
   std::vector<std::uint8_t> holds(static_cast<std::size_t>(shape.size()));
   for (std::uint8_t& h : holds) h = chance(rng, 0.5);
+  holds.front() = !holds.back();  // takes from both
   const Condition condition(shape, holds);
-  return {{repeated(rng, whole), repeated(rng, whole)},
-          any,
-          [=](X x) { return where(condition, x[0], x[1]); }};
+  return {{repeated(rng, whole), repeated(rng, whole)}, any, [=](X x) {
+            return where(condition, x[0], x[1]);
+          }};
 }
 
 /// linear() or gelu_linear(), with and without a bias.
@@ -189,17 +201,22 @@ Drawn random_embedding(Rng& rng) {
 }
 
 Drawn random_layer_norm(Rng& rng) {
-  const Shape s = random_shape(rng), row = {s.last()};
+  const Shape s = random_rows(rng), row = {s.last()};
   const auto sum_too = [](X x) {
     const auto [sum, norm] = add_layer_norm(x[0], x[1], x[2], x[3]);
     return sum * norm;
   };
   switch (rng.below(5)) {
-    case 0: return {{s}, any, [](X x) { return layer_norm(x[0], {}, {}); }};
-    case 1: return {{s, row}, any, [](X x) { return layer_norm(x[0], x[1], {}); }};
-    case 2: return {{s, row}, any, [](X x) { return layer_norm(x[0], {}, x[1]); }};
-    case 3: return {{s, s, row, row}, any, sum_too};
-    default: return {{s, row, row}, any, [](X x) { return layer_norm(x[0], x[1], x[2]); }};
+    case 0:
+      return {{s}, any, [](X x) { return layer_norm(x[0], {}, {}); }};
+    case 1:
+      return {{s, row}, any, [](X x) { return layer_norm(x[0], x[1], {}); }};
+    case 2:
+      return {{s, row}, any, [](X x) { return layer_norm(x[0], {}, x[1]); }};
+    case 3:
+      return {{s, s, row, row}, any, sum_too};
+    default:
+      return {{s, row, row}, any, [](X x) { return layer_norm(x[0], x[1], x[2]); }};
   }
 }
 
@@ -210,7 +227,7 @@ Drawn random_rms_norm(Rng& rng) {
 }
 
 Drawn random_dropout(Rng& rng) {
-  const double rate = 0.9 * rng.uniform();
+  const double rate = 0.5 * rng.uniform();
   return one(rng, any, [=, seed = rng.bits()](X x) {
     Rng draws(seed);  // the same at every call
     return dropout(x[0], rate, &draws);
@@ -218,7 +235,7 @@ Drawn random_dropout(Rng& rng) {
 }
 
 Drawn random_attention(Rng& rng) {
-  const Index batch = from_to(rng, 1, 3), queries = from_to(rng, 1, 6), keys = from_to(rng, 1, 6);
+  const Index batch = from_to(rng, 1, 3), queries = from_to(rng, 1, 6), keys = from_to(rng, 2, 6);
   const Index kv_heads = from_to(rng, 1, 2), heads = kv_heads * from_to(rng, 1, 2);
   const Index width = from_to(rng, 1, 4), value_width = from_to(rng, 1, 4);
   Attend<double> how{.heads = heads, .kv_heads = kv_heads};
@@ -238,7 +255,7 @@ Drawn random_attention(Rng& rng) {
 }
 
 Drawn random_masked_softmax(Rng& rng) {
-  const Shape s = random_shape(rng, 2, 4);
+  const Shape s = random_rows(rng, 2);
   const std::vector<Index> sizes(s.sizes().begin(), s.sizes().end());
   const std::vector<Index> table = s.rank() == 4 ? sizes : std::vector<Index>{s[-2], s[-1]};
   const Mask mask = random_mask(rng, s.rank() > 2 ? s[0] : 0, table);
@@ -246,24 +263,32 @@ Drawn random_masked_softmax(Rng& rng) {
 }
 
 Drawn random_cross_entropy(Rng& rng) {
-  const Shape s = random_shape(rng);
+  const Shape s = random_rows(rng);
   const Ids labels = random_ids(rng, without_last(s), s.last(), 0.2);
   return {{s}, any, [=](X x) { return cross_entropy(x[0], labels); }};
 }
 
 Drawn random_linear_cross_entropy(Rng& rng) {
   const Shape s = random_shape(rng);
-  const Index words = from_to(rng, 1, 6);
+  const Index words = from_to(rng, 2, 6);
   const Ids labels = random_ids(rng, without_last(s), words, 0.2);
-  return {{s, {words, s.last()}},
-          any,
-          [=](X x) { return linear_cross_entropy(x[0], x[1], labels); }};
+  return {
+      {s, {words, s.last()}}, any, [=](X x) { return linear_cross_entropy(x[0], x[1], labels); }};
 }
 
 const std::map<std::string, Drawn (*)(Rng&)>& generators() {
-#define ONE(op, domain) {#op, [](Rng& r) { return one(r, domain, [](X x) { return headwise::op(x[0]); }); }}
-#define TWO(op, domain) {#op, [](Rng& r) { return two(r, domain, headwise::op<double>); }}
-#define REDUCTION(op, domain) {#op, [](Rng& r) { return reduction(r, domain, headwise::op<double>); }}
+#define ONE(op, domain)                                                                 \
+  {                                                                                     \
+#op, [](Rng & r) { return one(r, domain, [](X x) { return headwise::op(x[0]); }); } \
+  }
+#define TWO(op, domain)                                               \
+  {                                                                   \
+#op, [](Rng & r) { return two(r, domain, headwise::op<double>); } \
+  }
+#define REDUCTION(op, domain)                                               \
+  {                                                                         \
+#op, [](Rng & r) { return reduction(r, domain, headwise::op<double>); } \
+  }
   static const std::map<std::string, Drawn (*)(Rng&)> all = {
       TWO(add, any),
       TWO(sub, any),
@@ -288,8 +313,8 @@ const std::map<std::string, Drawn (*)(Rng&)>& generators() {
       {"slice", random_slice},
       {"concat", random_concat},
       {"where", random_where},
-      ONE(softmax, any),
-      ONE(log_softmax, any),
+      {"softmax", [](Rng& r) { return rows(r, softmax<double>); }},
+      {"log_softmax", [](Rng& r) { return rows(r, log_softmax<double>); }},
       {"linear", [](Rng& r) { return product(r, linear<double>); }},
       {"embedding", random_embedding},
       {"layer_norm", random_layer_norm},
@@ -328,48 +353,88 @@ std::vector<Tensor<double>> scaled_inputs(const Drawn& drawn, double scale, Rng&
   return inputs;
 }
 
-struct Found {
-  std::string what;
-  GradReport report;
+/// A check to do, and in words, to find it again.
+struct Check {
+  std::string text;
+  Function<double> call;
+  std::vector<Tensor<double>> inputs;
 };
 
 /// Check number n of a seed: of each op in turn.
-Found check(std::uint64_t seed, std::uint64_t n) {
+Check random_check(std::uint64_t seed, std::uint64_t n) {
   const auto& all = generators();
   const auto& [name, generator] = *std::next(all.begin(), static_cast<Index>(n % all.size()));
   Rng rng(seed, n);
   const double scale = std::pow(10, 6 * rng.uniform() - 3);
   const Drawn drawn = generator(rng);
-  std::string shapes;
-  for (const Shape& s : drawn.shapes) shapes += " " + to_string(s);
-  std::string what = fmt::format("{} of{}, scale {:.3g}, seed {}, check {}", name, shapes, scale,
-                                 seed, n);
-  INFO(what);
-  return {what, gradcheck(drawn.call, scaled_inputs(drawn, scale, rng), {.diagnose = false})};
+  Check check{fmt::format("{}, scale {:.3g}, seed {}, check {}, inputs", name, scale, seed, n),
+              drawn.call, scaled_inputs(drawn, scale, rng)};
+  for (const Shape& shape : drawn.shapes) check.text += " " + to_string(shape);
+  return check;
 }
 
 }  // namespace
-
-TEST_CASE("every op is checked at random shapes and scales", "[ops][gradcheck][false-alarm]") {
-  std::vector<std::string> listed, generated;
-  for (const OpSpec& spec : op_table()) listed.push_back(spec.name);
-  for (const auto& [name, generator] : generators()) generated.push_back(name);
-  std::sort(listed.begin(), listed.end());
-  CHECK(generated == listed);
-}
 
 TEST_CASE("no right op fails at any shape or scale", "[ops][gradcheck][false-alarm]") {
   constexpr int kChecks = 1000;
   const Threads one(1);  // many tiny regions
   int failed = 0, inconclusive = 0;
   for (std::uint64_t n = 0; n < kChecks; ++n) {
-    const auto [what, r] = check(1, n);
-    INFO(what << ": " << r.where << ": analytic " << r.analytic << ", numeric " << r.numeric
-              << ", worst " << r.worst);
+    const Check c = random_check(1, n);
+    INFO(c.text);
+    const GradReport r = gradcheck(c.call, c.inputs, {.diagnose = false});
+    INFO(r.where << ": analytic " << r.analytic << ", numeric " << r.numeric << ", worst "
+                 << r.worst);
+    for (const std::string& problem : r.problems) UNSCOPED_INFO(problem);
     CHECK(r.verdict != Verdict::fail);
     failed += r.verdict == Verdict::fail;
     inconclusive += r.verdict == Verdict::inconclusive;
   }
-  WARN(failed << " of " << kChecks << " checks failed, " << inconclusive << " are inconclusive");
-  CHECK(inconclusive <= kChecks / 20);
+  WARN(kChecks << " checks of right ops: " << failed << " failed, " << inconclusive
+               << " inconclusive");
+  CHECK(inconclusive <= kChecks / 20);  // an overflow, a gradient that rounding hides
+}
+
+TEST_CASE("every op is among those checked at random", "[ops][gradcheck][false-alarm]") {
+  std::vector<std::string> listed, drawn;
+  for (const OpSpec& spec : op_table()) listed.push_back(spec.name);
+  for (const auto& [name, generator] : generators()) drawn.push_back(name);
+  std::sort(listed.begin(), listed.end());
+  CHECK(drawn == listed);
+}
+
+TEST_CASE("a result that depends on no input is inconclusive at any scale",
+          "[ops][gradcheck][false-alarm]") {
+  const auto all_keys = [](X x) {
+    return attention(x[0], x[1], Var<double>(Tensor<double>::full({1, 1, 2}, 3)),
+                     {.mask = everything()});
+  };
+  const std::vector<std::pair<std::string, Drawn>> constants = {
+      {"softmax", {{{3, 1}}, any, [](X x) { return softmax(x[0]); }}},
+      {"log_softmax", {{{3, 1}}, any, [](X x) { return log_softmax(x[0]); }}},
+      {"masked_softmax", {{{2, 1}}, any, [](X x) { return masked_softmax(x[0], everything()); }}},
+      {"layer_norm", {{{3, 1}}, any, [](X x) { return layer_norm(x[0], {}, {}); }}},
+      {"attention to one key", {{{1, 3, 2}, {1, 1, 2}}, any, all_keys}},
+      {"one word",
+       {{{3, 1}},
+        any,
+        [](X x) {
+          return cross_entropy(x[0], Ids({3}, {0, 0, 0}));
+        }}},
+      {"no label",
+       {{{2, 3}, {4, 3}},
+        any,
+        [](X x) {
+          return linear_cross_entropy(x[0], x[1], Ids({2}, {kIgnore, kIgnore}));
+        }}},
+      {"itself less itself", {{{2, 3}}, any, [](X x) { return x[0] - x[0]; }}}};
+  for (const auto& [name, constant] : constants)
+    for (const double scale : {1e-3, 1.0, 1e3}) {
+      CAPTURE(name, scale);
+      Rng rng(1);
+      const GradReport r =
+          gradcheck(constant.call, scaled_inputs(constant, scale, rng), {.diagnose = false});
+      INFO(r.where << ": analytic " << r.analytic << ", numeric " << r.numeric);
+      CHECK(r.verdict == Verdict::inconclusive);
+    }
 }

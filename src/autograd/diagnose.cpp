@@ -111,7 +111,7 @@ class Diagnostician {
             "{}: {}", wrong.inputs[i], describe_region(c.gradient.in, c.marks, options_.heads)));
         const Kind kind = kind_of(c.gradient);
         const bool first = wrong.input < 0;
-        if (!first && (best.fault != Fault::other || kind.fault == Fault::other)) continue;
+        if (!first && says(kind.fault) <= says(best.fault)) continue;
         best = kind;
         wrong.input = static_cast<Index>(i);
         wrong.element = c.at;
@@ -125,6 +125,13 @@ class Diagnostician {
       return true;
     }
     return false;
+  }
+
+  /// How much a kind says of a record of which several inputs are wrong: a part missing from one
+  /// input's sum is no reason why another is wrong; what is wrong with the result's gradient is.
+  static int says(Fault fault) {
+    if (fault == Fault::other) return 0;
+    return fault == Fault::reduction || fault == Fault::accumulation ? 1 : 2;
   }
 
   void take(const Kind& kind) {

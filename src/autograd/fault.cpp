@@ -208,6 +208,12 @@ class Classifier {
             fmt::format("right for a gradient of the result whose axes are in the order ({})",
                         fmt::join(order, ",")));
     if (static_cast<Index>(a_.size()) != g_.in.size()) return std::nullopt;
+    if (g_.in == g_.out)
+      for (const auto& order : orders(g_.in.rank()))
+        if (explains(permuted(gradient_for(permuted(g_.w, g_.out, order)), g_.in, order)))
+          return kind(
+              "looks like operands that are transposed where they should not be, or the "
+              "other way round");
     for (Index p = 0; p < g_.out.rank(); ++p)
       for (Index q = 0; q < g_.in.rank(); ++q)
         if (g_.out[p] == g_.in[q] && g_.out[p] > 1 && explains(exchanged(p, q)))
@@ -254,7 +260,7 @@ class Classifier {
       kept += says_something(in);
       lost_too += says_something(in) && says_something(out);
     }
-    return 2 * lost_too > kept;
+    return kept > 0 && 2 * lost_too >= kept;
   }
 
   /// Whether x was repeated along an axis of y: broadcast as a whole, or batch by batch of
@@ -265,7 +271,19 @@ class Classifier {
     bool fits = g_.in.rank() <= g_.out.rank();
     for (Index i = -1; fits && i >= -g_.in.rank(); --i)
       fits = g_.in[i] == 1 || g_.in[i] == g_.out[i];
-    return fits || from_end < -2;
+    return fits || (from_end < -2 && reaches_all_along(axis));
+  }
+
+  /// Whether an element of x that reaches one place along an axis of y reaches the others too.
+  [[nodiscard]] bool reaches_all_along(Index axis) const {
+    Index stride = 1;
+    for (Index i = axis + 1; i < g_.out.rank(); ++i) stride *= g_.out[i];
+    for (std::size_t e = 0; e < a_.size(); ++e)
+      for (Index o = 0; o < outputs(); ++o)
+        if (const Index k = index_along(g_.out, axis, o);
+            (row(e)[o] != 0) != (row(e)[o - k * stride] != 0))
+          return false;
+    return true;
   }
 
   std::optional<Kind> partial_sum() {
@@ -328,8 +346,6 @@ class Classifier {
   std::optional<Kind> one_contribution() {
     Index wrong = 0;
     for (std::size_t e = 0; e < a_.size(); ++e) {
-      if (near(a_[e], n_[e])) continue;
-      ++wrong;
       Index several = 0;
       bool found = false;
       for (std::size_t o = 0; o < g_.w.size(); ++o) {
@@ -338,7 +354,10 @@ class Classifier {
         ++several;
         found = found || near(a_[e], part);
       }
-      if (!found || several < 2) return std::nullopt;
+      if (several > 1 && !found) return std::nullopt;  // also where all arrived: it is not the rule
+      if (near(a_[e], n_[e])) continue;
+      ++wrong;
+      if (several < 2) return std::nullopt;
     }
     if (wrong == 0) return std::nullopt;
     return Kind{
@@ -371,12 +390,12 @@ class Classifier {
     if (g_.jacobian.empty()) return std::nullopt;
     // One row of the result, or one place along another axis, that sends nothing.
     for (Index axis = 0; axis < g_.out.rank(); ++axis)
-      for (Index k = 0; g_.out[axis] > 2 && k < g_.out[axis]; ++k)
+      for (Index k = 0; g_.out[axis] > 1 && k < g_.out[axis]; ++k)
         if (lost([&](Index o) { return index_along(g_.out, axis, o) == k; }))
           return Kind{
               Fault::row,
               fmt::format("place {} along axis {} of the result sends no gradient", k, axis), 0};
-    for (Index r = 0; g_.out.rows() > 2 && r < g_.out.rows(); ++r)
+    for (Index r = 0; g_.out.rows() > 1 && r < g_.out.rows(); ++r)
       if (lost([&](Index o) { return o / g_.out.last() == r; }))
         return Kind{Fault::row,
                     fmt::format("row {} of the result's {} sends no gradient", r, g_.out.rows()),
@@ -392,22 +411,28 @@ class Classifier {
   }
 
   std::optional<Kind> moved_rows() {
-    const auto kind = [](Index axis, const char* of) {
-      return Kind{Fault::row,
-                  fmt::format("everything is off by one along axis {} of the {}", axis, of), 0};
+    // Along one axis, or over all rows as those of one matrix.
+    const auto moved = [&](const Values& x, const Shape& shape, const char* of,
+                           auto gradient) -> std::optional<Kind> {
+      const auto told = [&](const std::string& where) {
+        return Kind{Fault::row, fmt::format("everything is off by one {} of the {}", where, of), 0};
+      };
+      for (const bool around : {true, false})
+        for (const Index by : {1, -1}) {
+          for (Index axis = 0; axis < shape.rank(); ++axis)
+            if (shape[axis] > 1 && explains(gradient(shifted(x, shape, axis, by, around))))
+              return told(fmt::format("along axis {}", axis));
+          if (shape.rank() > 2 &&
+              explains(gradient(shifted(x, {shape.rows(), shape.last()}, 0, by, around))))
+            return told("over all rows");
+        }
+      return std::nullopt;
     };
-    for (const bool around : {true, false})
-      for (const Index by : {1, -1}) {
-        if (static_cast<Index>(a_.size()) == g_.in.size())
-          for (Index axis = 0; axis < g_.in.rank(); ++axis)
-            if (g_.in[axis] > 1 && explains(shifted(n_, g_.in, axis, by, around)))
-              return kind(axis, "gradient");
-        if (!g_.jacobian.empty())
-          for (Index axis = 0; axis < g_.out.rank(); ++axis)
-            if (g_.out[axis] > 1 && explains(gradient_for(shifted(g_.w, g_.out, axis, by, around))))
-              return kind(axis, "result's gradient");
-      }
-    return std::nullopt;
+    if (static_cast<Index>(a_.size()) == g_.in.size())
+      if (const auto kind = moved(n_, g_.in, "gradient", [](Values x) { return x; })) return kind;
+    if (g_.jacobian.empty()) return std::nullopt;
+    return moved(g_.w, g_.out, "result's gradient",
+                 [&](const Values& w) { return gradient_for(w); });
   }
 
   const LocalGradient& g_;

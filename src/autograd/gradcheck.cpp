@@ -49,8 +49,12 @@ class Comparison {
         w_(projection(seen.y.shape())) {
     for (Index o = 0; o < w_.size(); ++o)
       scale_ += std::fabs(w_.data()[o] * static_cast<double>(seen.y.data()[o]));
-    for (Index place = 0; place < static_cast<Index>(seen.values.size()); ++place)
-      if (seen.is_input(place)) tensors_.push_back(tensor(place, audit));
+    for (Index place = 0; place < static_cast<Index>(seen.values.size()); ++place) {
+      if (!seen.is_input(place)) continue;
+      tensors_.push_back(tensor(place, audit));
+      inner_scale_ = std::max(inner_scale_, largest(seen.value(place)));
+    }
+    inner_scale_ *= largest(w_);
   }
 
   std::vector<Index> run() {
@@ -218,7 +222,9 @@ class Comparison {
     for (const Slope& s : t.slopes) doubts.push_back(s.doubt);
     const auto middle = doubts.begin() + static_cast<std::ptrdiff_t>(n / 2);
     std::nth_element(doubts.begin(), middle, doubts.begin() + static_cast<std::ptrdiff_t>(n));
-    const double noise = std::max(kSlopeNoise * unit, n > 0 ? kDoubts * *middle : 0);
+    const double inside = Precision<T>::kUnit * inner_scale_ / t.step;
+    const double noise =
+        std::max(kSlopeNoise * std::max(unit, inside), n > 0 ? kDoubts * *middle : 0);
     const bool zero = std::any_of(options_.zero_in_theory.begin(), options_.zero_in_theory.end(),
                                   [&](const std::string& end) { return c.name.ends_with(end); });
 
@@ -294,7 +300,8 @@ class Comparison {
   const GradOptions& options_;
   GradReport& report_;
   Tensor<double> w_;
-  double scale_ = 0;
+  double scale_ = 0;        // sum |w y|
+  double inner_scale_ = 0;  // a result near zero may be a difference of numbers like the inputs
   std::vector<Compared<T>> tensors_;
 };
 

@@ -171,7 +171,10 @@ TEST_CASE("gradcheck of everything: a row a name, a page with a row a check", "[
   std::set<std::string> names;
   for (const nlohmann::json& line : lines(json.out))
     if (line.at("event") == "check") names.insert(line.at("name"));
-  CHECK(names.contains("Decoder"));
+  // Broadcasting's reductions and every layer that is trained (cases 24, 25).
+  for (const char* name : {"add", "linear", "Linear", "Embedding", "LayerNorm",
+                           "MultiHeadAttention", "Mlp", "Block", "Decoder"})
+    CHECK(names.contains(name));
   CHECK(count(r.out, "\n") == static_cast<Index>(names.size()) + 2);  // the head and the totals
   const std::string html = contents(page);
   CHECK(count(html, "<tr><td>") == count(json.out, "\"event\":\"check\""));

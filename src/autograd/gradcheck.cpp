@@ -155,12 +155,13 @@ class Comparison {
     }
   }
 
-  /// Up to the step of a tensor of large values: agreement is agreement with any step, while a
-  /// disagreement may be the larger step's.
+  /// Up to a thousandth of its largest value, or to the step of values of one: agreement is
+  /// agreement with any step, while a disagreement may be the larger step's.
   void try_larger_steps(Compared<T>& t) {
+    const double most = report_.step * std::max(1.0, largest(seen_.value(t.place)));
     Compared<T> again = t;
-    while (again.step < report_.step && t.check.verdict != Verdict::pass) {
-      set_step(again, std::min(report_.step, 10 * again.step));
+    while (again.step < most && t.check.verdict != Verdict::pass) {
+      set_step(again, std::min(most, 10 * again.step));
       again.check.skipped = 0;
       again.check.note.clear();
       parallel_for(again.check.elements, 8,
@@ -249,7 +250,7 @@ class Comparison {
       }
       const double bend = std::fabs(s.left - s.right);
       const bool suspicious = off > report_.tolerance * size + options_.atol;
-      if (bend > kBendNoise * unit && std::isfinite(analytic[i]) &&
+      if (bend > kBendNoise * std::max(unit, inside) && std::isfinite(analytic[i]) &&
           (bend > kKink * size || (suspicious && 2 * bend >= off))) {
         ++c.skipped;
         continue;

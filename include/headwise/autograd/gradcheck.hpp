@@ -112,8 +112,9 @@ struct Subject {
 /// Phil. Trans. A 210), outputs subtracted before they are projected, and floor is what rounding
 /// alone allows, u sum |w y| / h / tolerance. At most kGradTolerance passes; a floor above
 /// the largest gradient is inconclusive, and so are more than 10 % of elements near a kink, and
-/// differences that rounding or the extrapolation's own error explain. Where a tensor's values are
-/// small and that is so, it is tried again with larger steps, up to 1e-3 itself.
+/// differences that rounding or the extrapolation's own error explain. A tensor that does not pass
+/// is tried again with larger steps, up to eps or eps of its largest value, whichever is more: what
+/// agrees there passes.
 ///
 /// Beside values, each a failure: a NaN or an infinity; a forward pass that is not the same twice;
 /// a backward that is not (to the bit), does not give zero for zero, or writes over gradients

@@ -272,8 +272,7 @@ class Comparison {
     c.worst = gap <= 0 ? 0 : gap / size;  // NaN stays NaN
     const bool wrong =
         reshaped || (gap > options_.atol && !(c.worst <= report_.tolerance)) || std::isnan(gap);
-    const bool too_many =
-        static_cast<double>(c.skipped) > kMostSkipped * static_cast<double>(c.elements);
+    const bool too_many = static_cast<double>(c.skipped) > kMostSkipped * static_cast<double>(n);
     c.verdict = wrong                                    ? Verdict::fail
                 : too_many || overflow || unresolved > 0 ? Verdict::inconclusive
                 : c.floor < gradient || zero             ? Verdict::pass
@@ -363,6 +362,7 @@ GradReport gradcheck(const Subject<T>& subject, const GradOptions& options) {
                      : std::same_as<T, double> ? kGradTolerance
                                                : kGradToleranceFloat;
   const Seen<T> seen = see(subject);
+  require(!seen.y.empty(), "gradcheck: the forward pass gives no result");
   Audit<T> found = audit(subject, seen, options);
   report.problems = std::move(found.problems);
   report.notes = std::move(found.notes);

@@ -23,6 +23,17 @@ void accumulate(Tensor<T>& sum, Tensor<T> x) {
   });
 }
 
+/// What a backward left with its inputs, of which it may have assigned one of another shape.
+void require_shapes(const auto& record, const auto& grads, const auto& records) {
+  for (std::size_t i = 0; i < record.inputs.size(); ++i) {
+    if (record.inputs[i] < 0) continue;
+    const auto at = static_cast<std::size_t>(record.inputs[i]);
+    require(grads[at].empty() || grads[at].shape() == records[at].shape,
+            "backward: '{}' left a gradient {} for its input {} of shape {}", record.name,
+            grads[at].shape(), i, records[at].shape);
+  }
+}
+
 double bytes_of(const Shape& shape, std::size_t each) {
   return static_cast<double>(shape.size()) * static_cast<double>(each);
 }
@@ -182,6 +193,7 @@ std::vector<Tensor<T>> Tape<T>::pull(Index place, const Tensor<T>& dy,
     if (r.inputs[i] >= 0) grads_[static_cast<std::size_t>(r.inputs[i])] = std::move(before[i]);
   Grads<T> d(*this, r.inputs);
   step(dy, d);
+  require_shapes(r, grads_, records_);
   std::vector<Tensor<T>> after;
   for (const Index input : r.inputs)
     after.push_back(input < 0 ? Tensor<T>() : grads_[static_cast<std::size_t>(input)]);
@@ -209,6 +221,7 @@ void Tape<T>::run_backward(const Var<T>& y, Tensor<T> dy) {
       const Tensor<T> up = std::exchange(grads_[i], {});
       Grads<T> d(*this, r.inputs);
       step(up, d);
+      require_shapes(r, grads_, records_);
       if (profile_ == nullptr) continue;
       r.cost.seconds = lap();
       profile_->backward(r.name, r.cost);

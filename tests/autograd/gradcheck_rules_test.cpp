@@ -281,3 +281,29 @@ TEST_CASE("options that cannot be are refused with their values", "[gradcheck][e
   CHECK_THROWS_AS(gradcheck([](const Vars& v) { return v[0]; }, {kInput}, {.seconds = -1}),
                   UsageError);
 }
+
+TEST_CASE("fast mode that could compare nothing proves nothing", "[gradcheck]") {
+  const auto wrong = [](const Vars& v) {
+    return record("relu", relu<double>(v[0].value()).value(), {v[0]},
+                  [x = v[0].value()](const Tensor<double>& dy, Grads<double>& d) {
+                    for (Index i = 0; i < x.size(); ++i)
+                      d[0]->data()[i] += x.data()[i] > 0 ? 17 * dy.data()[i] : 0;
+                  });
+  };
+  Tensor<double> x = Tensor<double>::full({4, 5}, 1);
+  x.data()[3] = 0;
+  CHECK(gradcheck(wrong, {x}, {.fast = true}).verdict != Verdict::pass);
+}
+
+TEST_CASE("a backward that assigns a gradient of another shape is refused", "[gradcheck]") {
+  const auto f = [](const Vars& v) {
+    return record("add", add<double>(v[0].value(), v[1].value()).value(), {v[0], v[1]},
+                  [](const Tensor<double>& dy, Grads<double>& d) {
+                    d.add(0, dy);
+                    *d[1] = dy;
+                  });
+  };
+  const GradReport report = gradcheck(f, {kInput, random_tensor<double>({4}, 2)});
+  CHECK(problem(report) == "backward: 'add' left a gradient (3,4) for its input 1 of shape (4)");
+  CHECK(report.diagnosis.fault == Fault::reduction);
+}

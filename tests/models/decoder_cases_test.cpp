@@ -57,7 +57,7 @@ TEST_CASE("a decoder's gradients are right with every option", "[models][gradche
 }
 
 TEST_CASE("a decoder's checks hold for other seeds", "[models][gradcheck]") {
-  for (const std::uint64_t seed : {2, 3})
+  for (const std::uint64_t seed : {std::uint64_t{2}, std::uint64_t{3}})
     for (const GradCase& c : decoder_cases<double>(seed)) {
       const GradReport report = c.check({});
       CAPTURE(seed, c.label, describe(report));

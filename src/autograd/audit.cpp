@@ -19,6 +19,7 @@ struct Gap {
 template <Real T>
 Gap gap(const Tensor<T>& a, const Tensor<T>& b) {
   Gap g;
+  if (a.size() != b.size()) return {HUGE_VAL, 0};  // one of them never arrived
   for (Index i = 0; i < a.size(); ++i) {
     const T x = a.data()[i], z = b.data()[i];
     if (std::memcmp(&x, &z, sizeof x) == 0) continue;
@@ -124,6 +125,11 @@ class Auditor {
       const auto at = static_cast<std::size_t>(i);
       if (!seen_.is_input(i) || audit_.gradients[at].empty()) continue;
       const Gap g = gap(audit_.gradients[at], again[at]);
+      if (again[at].empty()) {
+        problem("not deterministic: a second backward pass gives no gradient of {}",
+                name_at(subject_, seen_, i));
+        continue;
+      }
       if (g.most > options_.nondet_tol)
         problem(
             "not deterministic: two backward passes give gradients of {} that differ by up to "

@@ -48,9 +48,9 @@ std::string sweep(const Diagnosis& d) {
 }
 
 std::string record(const WrongRecord& r) {
-  std::string text =
-      fmt::format("first wrong record: {} of {} on the tape, {} of ({}), result {}\n", r.number,
-                  r.of, r.op, fmt::join(r.inputs, ", "), r.shape);
+  std::string text = fmt::format("{}: {} of {} on the tape, {} of ({}), result {}\n",
+                                 r.input < 0 ? "record" : "first wrong record", r.number, r.of,
+                                 r.op, fmt::join(r.inputs, ", "), r.shape);
   if (r.input >= 0 && r.analytic != r.numeric)
     text += fmt::format(
         "  alone, at the values it saw: gradient of {}, element {}: analytic {:.9g}, "

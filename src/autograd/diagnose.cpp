@@ -84,7 +84,7 @@ class Diagnostician {
         bend > 1e-3 * std::max(std::fabs(straight->left), std::fabs(straight->right)) &&
         2 * bend >= straight->difference)
       return Trend::kink;
-    return steady->difference > noise(*steady) ? Trend::wrong : Trend::rounding;
+    return steady->difference <= noise(*steady) ? Trend::rounding : Trend::wrong;
   }
 
   /// Finds it by one random direction for all records at once, each alone, and proves it element by

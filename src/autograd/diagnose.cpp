@@ -12,6 +12,8 @@
 namespace headwise {
 namespace {
 
+/// Products that looking for the kind of a mistake may take, again and again (about a second).
+constexpr Index kWork = 100'000'000;
 /// Numbers of a Jacobian that are held, elements of an input that are looked at when it would be
 /// more, and groups of results whose gradients are looked at.
 constexpr Index kJacobian = 1 << 20, kElements = 256, kGroups = 48;
@@ -210,7 +212,10 @@ class Diagnostician {
     c.gradient.in = x.shape();
     c.gradient.out = y.shape();
     c.gradient.w.assign(w.values().begin(), w.values().end());
-    const bool whole = x.size() * y.size() <= kJacobian;
+    Index longest = y.shape().rows();  // places of the result that are left out in turn
+    for (const Index size : y.shape().sizes()) longest = std::max(longest, size);
+    const Index numbers = x.size() * y.size();
+    const bool whole = numbers <= kJacobian && numbers * longest <= kWork;
     Rng rng(options_.seed);
     std::vector<Index> elements = rng.permutation(x.size());
     if (!whole) elements.resize(static_cast<std::size_t>(std::min(kElements, x.size())));

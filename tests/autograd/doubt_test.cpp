@@ -106,3 +106,36 @@ TEST_CASE("a small difference of large numbers never fails", "[gradcheck]") {
       CHECK(report.verdict != Verdict::fail);
     }
 }
+
+TEST_CASE("fast mode passes nothing that it did not compare", "[gradcheck]") {
+  for (const auto& [name, f] : blind_when_summed()) {
+    const GradReport report =
+        gradcheck([g = f](const Vars& x) { return sum(g(x)); }, {kInput}, {.fast = true});
+    INFO(name << ", " << told(report));
+    CHECK(report.verdict == Verdict::inconclusive);
+  }
+  // A direction through a kink is all there is to compare.
+  Tensor<double> x = Tensor<double>::full({20}, 1);
+  x.data()[0] = 0;
+  const auto f = [](const Vars& v) { return relu(v[0]); };
+  for (const double factor : {1.0, 3.0})
+    CHECK(gradcheck(with_gradient_times(factor, f), {x}, {.fast = true}).verdict ==
+          Verdict::inconclusive);
+  CHECK(gradcheck(with_gradient_times(3, f), {x}).verdict == Verdict::fail);
+}
+
+TEST_CASE("a wrong gradient fails however small it is", "[gradcheck]") {
+  const std::vector<NamedFunction> all = {{"exp(-x)", [](const Vars& x) { return exp(-x[0]); }},
+                                          {"x^-3", [](const Vars& x) { return pow(x[0], -3); }},
+                                          {"x^-8", [](const Vars& x) { return pow(x[0], -8); }}};
+  for (const auto& [name, f] : all)
+    for (const double scale : {1.0, 30.0, 100.0, 500.0}) {
+      const Tensor<double> x({3}, {scale, 1.01 * scale, 1.02 * scale});
+      CHECK(gradcheck(f, {x}).verdict == Verdict::pass);
+      for (const double factor : {-1.0, 2.0, 1.01, 1.0001}) {
+        const GradReport report = gradcheck(with_gradient_times(factor, f), {x});
+        INFO(name << " at " << scale << " times " << factor << ", " << told(report));
+        CHECK(report.verdict == Verdict::fail);
+      }
+    }
+}

@@ -254,7 +254,7 @@ class Diagnostician {
     for (std::size_t i = 0; i < elements.size(); ++i) {
       const double a = c.gradient.analytic[i], s = slopes[i].value, gap = std::fabs(a - s);
       const double bend = std::fabs(slopes[i].left - slopes[i].right);
-      if (bend > 1e-4 * size) {  // near a kink: nothing is known
+      if (bend > kKink * size) {  // near a kink: nothing is known
         c.gradient.numeric[i] = a;
         continue;
       }

@@ -15,9 +15,8 @@
 namespace headwise {
 namespace {
 
-/// An element is near a kink when the slopes on its two sides differ by this part of the largest
-/// gradient; more than a tenth of them proves nothing.
-constexpr double kKink = 1e-4, kMostSkipped = 0.1;
+/// The part of a tensor's elements near a kink above which it proves nothing.
+constexpr double kMostSkipped = 0.1;
 /// What one-sided slopes differ by without any kink, in the unit of kSlopeNoise.
 constexpr double kBendNoise = 64;
 
@@ -420,6 +419,18 @@ GradReport gradcheck(const Subject<T>& subject, const GradOptions& options) {
         report.step, report.tolerance));
   const bool values_fail = std::any_of(report.tensors.begin(), report.tensors.end(),
                                        [](const auto& t) { return t.verdict == Verdict::fail; });
+  if (values_fail && options.diagnose && options.fast) {
+    // A direction says that something is wrong, elements say what.
+    GradOptions by_element = options;
+    by_element.fast = false;
+    if (by_element.sample == 0) by_element.sample = 256;
+    GradReport found_there = gradcheck(subject, by_element);
+    if (found_there.verdict == Verdict::fail) return found_there;
+    report.diagnosis.fault = Fault::other;
+    report.diagnosis.reason = fmt::format(
+        "wrong along a random direction, but at none of {} elements", found_there.elements);
+    return report;
+  }
   if (values_fail && options.diagnose && report.diagnosis.fault == Fault::none) try {
       report.diagnosis = diagnose(subject, seen, report, places, options);
     } catch (const Error& e) {  // a forward pass that is not one function near this point

@@ -24,6 +24,10 @@ struct Precision<float> {
 /// three differences, (1 + 20 * 2 + 64 * 4) / 45.
 inline constexpr double kSlopeNoise = 6.6;
 
+/// An element is near a kink when the slopes on its two sides differ by this part of the tensor's
+/// largest gradient.
+inline constexpr double kKink = 1e-4;
+
 /// d sum(w y) / ds at s = 0.
 struct Slope {
   double value = 0;            ///< central differences, extrapolated

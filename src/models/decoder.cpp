@@ -61,6 +61,14 @@ Var<T> Decoder<T>::operator()(const Ctx<T>& ctx, const Ids& ids) const {
 }
 
 template <Real T>
+Var<T> Decoder<T>::resume(const Ctx<T>& ctx, Index layer, const Var<T>& resid) const {
+  require(layer >= 0 && layer <= config.layers, "decoder: no block {} to resume at, of {} layers",
+          layer, config.layers);
+  const Var<T> x = final_from(ctx, static_cast<std::size_t>(layer), resid, nullptr);
+  return ctx.tap("logits", linear(x, output_weight(ctx)));
+}
+
+template <Real T>
 Var<T> Decoder<T>::loss(const Ctx<T>& ctx, const Ids& ids, const Ids& targets) const {
   if (config.vocab < kLargeVocab) return cross_entropy((*this)(ctx, ids), targets);
   const Var<T> x = final(ctx, ids);
@@ -88,11 +96,21 @@ Var<T> Decoder<T>::next(const Ctx<T>& ctx, const Ids& ids, Cache<T>& cache) cons
 }
 
 template <Real T>
-Var<T> Decoder<T>::final(const Ctx<T>& ctx, const Ids& ids, Cache<T>* cache) const {
+Var<T> Decoder<T>::embed(const Ctx<T>& ctx, const Ids& ids, const Cache<T>* cache) const {
   require(ids.shape.rank() == 2, "decoder: ids {} are not (B,T)", ids.shape);
-  Var<T> x = tok(ctx, ids) + pos(ctx, places(ids.shape, cache));
-  x = ctx.tap("embed", dropout(x, config.dropout, ctx.random));
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
+  const Var<T> x = tok(ctx, ids) + pos(ctx, places(ids.shape, cache));
+  return ctx.tap("embed", dropout(x, config.dropout, ctx.random));
+}
+
+template <Real T>
+Var<T> Decoder<T>::final(const Ctx<T>& ctx, const Ids& ids, Cache<T>* cache) const {
+  return final_from(ctx, 0, embed(ctx, ids, cache), cache);
+}
+
+template <Real T>
+Var<T> Decoder<T>::final_from(const Ctx<T>& ctx, std::size_t layer, Var<T> x,
+                              Cache<T>* cache) const {
+  for (std::size_t i = layer; i < blocks.size(); ++i) {
     Ctx<T> at = ctx.in("blocks", static_cast<Index>(i));
     if (cache != nullptr) at.cache = &cache->at(i);
     x = blocks[i](at, x);

@@ -60,6 +60,10 @@ struct Decoder {
   /// Taps: embed, blocks.0.resid_pre, ..., final, logits.
   Var<T> operator()(const Ctx<T>& ctx, const Ids& ids) const;
 
+  /// Those logits, given the residual stream (B,T,C) before block `layer`, from 0 to config.layers:
+  /// with all layers behind it, what the logit lens reads. The bits of a whole forward pass.
+  Var<T> resume(const Ctx<T>& ctx, Index layer, const Var<T>& resid) const;
+
   /// An empty cache for so many sequences of up to `capacity` tokens, config.context at most.
   Cache<T> cache(Index sequences, Index capacity) const;
   /// Logits (B,V) of the token after the last of ids (B,T), which continue the sequences in the
@@ -82,8 +86,11 @@ struct Decoder {
   }
 
  private:
-  /// The residual stream after the last norm, (B,T,C).
+  /// The residual stream (B,T,C) before the first block, and after the last norm.
+  Var<T> embed(const Ctx<T>& ctx, const Ids& ids, const Cache<T>* cache) const;
   Var<T> final(const Ctx<T>& ctx, const Ids& ids, Cache<T>* cache = nullptr) const;
+  /// The same from the stream before block `layer` on.
+  Var<T> final_from(const Ctx<T>& ctx, std::size_t layer, Var<T> x, Cache<T>* cache) const;
   /// Positions of tokens (B,T): (T), or (B,T) after those in a cache.
   Ids places(const Shape& shape, const Cache<T>* cache) const;
   Var<T> output_weight(const Ctx<T>& ctx) const {

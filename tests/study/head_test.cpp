@@ -2,6 +2,7 @@
 
 #include "headwise/study/recording.hpp"
 #include "support/catch.hpp"
+#include "support/files.hpp"
 #include "support/models.hpp"
 
 using namespace headwise;

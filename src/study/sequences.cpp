@@ -1,0 +1,138 @@
+#include "headwise/study/sequences.hpp"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "headwise/study/head.hpp"
+
+namespace headwise::study {
+namespace {
+
+/// Tokens that go through the model at once.
+constexpr Index kAtOnce = 2048;
+
+/// Share of the kinds of tokens that is left aside at either end, the commonest and the rarest.
+constexpr double kAside = 0.04;
+
+Ids rows(const Ids& ids, Index begin, Index end) {
+  const Index time = ids.shape[1];
+  const auto from = ids.values.begin();
+  return {{end - begin, time}, {from + begin * time, from + end * time}};
+}
+
+/// The tokens that random sequences are made of.
+std::vector<Id> usual_tokens(const Sequences& like, std::optional<Id> first) {
+  std::map<Id, Index> seen;
+  for (Index b = 0; b < like.count(); ++b)
+    for (const Id id : like.ids(b)) ++seen[id];
+  if (first) seen.erase(*first);
+  std::vector<Id> tokens;
+  for (const auto& [id, times] : seen) tokens.push_back(id);
+  std::stable_sort(tokens.begin(), tokens.end(), [&](Id a, Id b) { return seen[a] > seen[b]; });
+  const auto aside = static_cast<Index>(kAside * static_cast<double>(tokens.size()));
+  tokens = {tokens.begin() + aside, tokens.end() - aside};
+  std::sort(tokens.begin(), tokens.end());
+  return tokens;
+}
+
+/// Hands each layer's pattern on.
+template <Real T>
+class PatternOfLayers : public Probe<T> {
+ public:
+  using See = FunctionRef<void(Index layer, const Tensor<T>& pattern)>;
+  PatternOfLayers(Index layers, See see) : see_(see) {
+    for (Index i = 0; i < layers; ++i) layer_of_[attention_name(i, "pattern")] = i;
+  }
+  [[nodiscard]] bool wants(std::string_view name) const override {
+    return layer_of_.contains(name);
+  }
+  bool pattern(std::string_view name, Tensor<T>& p) override {
+    see_(layer_of_.find(name)->second, p);
+    return false;
+  }
+
+ private:
+  std::map<std::string, Index, std::less<>> layer_of_;
+  See see_;
+};
+
+}  // namespace
+
+std::span<const Id> Sequences::ids(Index sequence) const {
+  return std::span<const Id>(batch.inputs.values)
+      .subspan(static_cast<std::size_t>(sequence * time()),
+               static_cast<std::size_t>(lengths[static_cast<std::size_t>(sequence)]));
+}
+
+Sequences Sequences::range(Index begin, Index end) const {
+  return {{rows(batch.inputs, begin, end), rows(batch.targets, begin, end)},
+          {lengths.begin() + begin, lengths.begin() + end}};
+}
+
+Sequences data_sequences(const Source& source, Index count, std::uint64_t seed) {
+  Rng rng = stream(seed, Purpose::study);
+  Sequences all{source.valid(count, rng), {}};
+  const Index time = all.time();
+  for (Index b = 0; b < count; ++b) {
+    Index length = time;
+    while (length > 1 &&
+           all.batch.targets.values[static_cast<std::size_t>(b * time + length - 1)] == kIgnore)
+      --length;
+    all.lengths.push_back(length);
+  }
+  return all;
+}
+
+Sequences one_sequence(std::vector<Id> ids) {
+  const auto time = static_cast<Index>(ids.size());
+  std::vector<Id> next(ids.begin() + 1, ids.end());
+  next.push_back(kIgnore);
+  return {{Ids({1, time}, std::move(ids)), Ids({1, time}, std::move(next))}, {time}};
+}
+
+Sequences repeated_sequences(const Sequences& like, Index count, Index time,
+                             std::optional<Id> first, std::uint64_t seed) {
+  const std::vector<Id> tokens = usual_tokens(like, first);
+  const Index before = first ? 1 : 0, kinds = static_cast<Index>(tokens.size());
+  require(kinds >= 2 && time >= 5,
+          "repeated tokens: need 2 kinds of tokens and room for 5, got {} and {}", kinds, time);
+  const Index most = std::min(kinds, (time - before) / 2), least = std::min<Index>(most, 8);
+  std::vector<Id> inputs, targets;
+  for (Index b = 0; b < count; ++b) {
+    Rng rng = stream(seed, Purpose::study, b + 1);
+    const Index n = least + rng.below(most - least + 1);
+    const std::vector<Index> order = rng.permutation(kinds);
+    const auto token = [&](Index i) -> Id {  // the token at place i, behind the first
+      return tokens[static_cast<std::size_t>(order[static_cast<std::size_t>(i % n)])];
+    };
+    if (first) inputs.push_back(*first), targets.push_back(kIgnore);
+    for (Index i = 0; i < time - before; ++i) {
+      inputs.push_back(token(i));
+      targets.push_back(i < n ? kIgnore : token(i + 1));
+    }
+  }
+  return {{Ids({count, time}, std::move(inputs)), Ids({count, time}, std::move(targets))},
+          std::vector<Index>(static_cast<std::size_t>(count), time)};
+}
+
+template <Real T>
+void for_each_pattern(const Decoder<T>& model, const Sequences& sequences,
+                      FunctionRef<void(Index layer, Index first, const Tensor<T>& pattern)> see) {
+  const Index block = std::max<Index>(1, kAtOnce / sequences.time());
+  for (Index at = 0; at < sequences.count(); at += block) {
+    const auto hand_on = [&](Index layer, const Tensor<T>& pattern) { see(layer, at, pattern); };
+    PatternOfLayers<T> probe(model.config.layers, hand_on);
+    const Ids ids = rows(sequences.batch.inputs, at, std::min(sequences.count(), at + block));
+    model({.probe = &probe}, ids);
+  }
+}
+
+#define HEADWISE_INSTANTIATE(T)                                       \
+  template void for_each_pattern(const Decoder<T>&, const Sequences&, \
+                                 FunctionRef<void(Index, Index, const Tensor<T>&)>);
+HEADWISE_INSTANTIATE(float)
+HEADWISE_INSTANTIATE(double)
+#undef HEADWISE_INSTANTIATE
+
+}  // namespace headwise::study

@@ -48,6 +48,7 @@
 #include "headwise/study/scores.hpp"
 #include "headwise/study/sequences.hpp"
 #include "headwise/study/shuffle_bound.hpp"
+#include "headwise/study/study.hpp"
 #include "headwise/train/adamw.hpp"
 #include "headwise/train/evaluate.hpp"
 #include "headwise/train/options.hpp"

@@ -201,11 +201,13 @@ Scores pattern_scores(std::span<const T> pattern, std::span<const Id> ids) {
   return sums.scores(true);
 }
 
-void compare_with_untrained(std::vector<Scores>& heads, const std::vector<Scores>& untrained) {
+void compare_with_untrained(std::vector<Scores>& heads, const std::vector<Scores>& same,
+                            const std::vector<Scores>& untrained) {
   for (const Score score : {Score::entropy, Score::confidence, Score::mean_distance}) {
     std::vector<double> others;
     for (const Scores& head : untrained) others.push_back(head.at(score).value);
-    for (Scores& head : heads) head.at(score).p = rank_p(head.at(score).value, others);
+    for (std::size_t i = 0; i < heads.size(); ++i)
+      heads[i].at(score).p = rank_p(same[i].at(score).value, others);
   }
 }
 

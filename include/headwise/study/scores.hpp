@@ -85,7 +85,9 @@ template <Real T>
 Scores pattern_scores(std::span<const T> pattern, std::span<const Id> ids);
 
 /// Gives entropy, confidence and mean_distance of `heads` their p-values: how unusual each is among
-/// those of `untrained` heads, (1 + those at least as far out) / (1 + all), doubled: both sides.
-void compare_with_untrained(std::vector<Scores>& heads, const std::vector<Scores>& untrained);
+/// `untrained` heads on the same sequences as `same`, (1 + those at least as far out) / (1 + all),
+/// doubled: both sides count.
+void compare_with_untrained(std::vector<Scores>& heads, const std::vector<Scores>& same,
+                            const std::vector<Scores>& untrained);
 
 }  // namespace headwise::study

@@ -7,6 +7,7 @@
 #include "cli/material.hpp"
 #include "cli/options.hpp"
 #include "cli/study_json.hpp"
+#include "cli/study_log.hpp"
 #include "cli/study_table.hpp"
 #include "headwise/core/file.hpp"
 
@@ -25,14 +26,6 @@ struct StudyCommand {
     v("json", json, "file for everything that was found, as one JSON document");
   }
 };
-
-/// The id of the line's end, with which stories, tasks and lines of a text begin.
-std::optional<Id> line_end(const Tokenizer& tokenizer) {
-  const auto& tokens = tokenizer.tokens();
-  const auto at = std::find(tokens.begin(), tokens.end(), "\n");
-  if (at == tokens.end()) return std::nullopt;
-  return static_cast<Id>(at - tokens.begin());
-}
 
 study::Sequences data_of(const StudyCommand& c, const Run& run, std::uint64_t seed) {
   const Index context = run.config().model.context;
@@ -55,7 +48,7 @@ study::Sets sets_of(const StudyCommand& c, const Run& run, std::uint64_t seed) {
   const RunConfig& config = run.config();
   const Index context = config.model.context;
   study::Sets sets{.data = data_of(c, run, seed)};
-  if (context >= 5 && c.text.empty())
+  if (c.text.empty())
     sets.repeated =
         study::repeated_sequences(sets.data, c.sequences, context, line_end(run.tokenizer()), seed);
   if (config.task.empty() && config.data.empty() && c.text.empty())

@@ -91,12 +91,11 @@ Sequences one_sequence(std::vector<Id> ids) {
   return {{Ids({1, time}, std::move(ids)), Ids({1, time}, std::move(next))}, {time}};
 }
 
-Sequences repeated_sequences(const Sequences& like, Index count, Index time,
-                             std::optional<Id> first, std::uint64_t seed) {
+std::optional<Sequences> repeated_sequences(const Sequences& like, Index count, Index time,
+                                            std::optional<Id> first, std::uint64_t seed) {
   const std::vector<Id> tokens = usual_tokens(like, first);
   const Index before = first ? 1 : 0, kinds = static_cast<Index>(tokens.size());
-  require(kinds >= 2 && time >= 5,
-          "repeated tokens: need 2 kinds of tokens and room for 5, got {} and {}", kinds, time);
+  if (kinds < 2 || time < 5) return std::nullopt;
   const Index most = std::min(kinds, (time - before) / 2), least = std::min<Index>(most, 8);
   std::vector<Id> inputs, targets;
   for (Index b = 0; b < count; ++b) {
@@ -112,8 +111,8 @@ Sequences repeated_sequences(const Sequences& like, Index count, Index time,
       targets.push_back(i < n ? kIgnore : token(i + 1));
     }
   }
-  return {{Ids({count, time}, std::move(inputs)), Ids({count, time}, std::move(targets))},
-          std::vector<Index>(static_cast<std::size_t>(count), time)};
+  return Sequences{{Ids({count, time}, std::move(inputs)), Ids({count, time}, std::move(targets))},
+                   std::vector<Index>(static_cast<std::size_t>(count), time)};
 }
 
 template <Real T>

@@ -34,9 +34,9 @@ Sequences one_sequence(std::vector<Id> ids);
 /// sequence, from 8 up (or all there is room for twice), so that no fixed offset finds the copy: a
 /// fixed length is solved by position alone. `first` is what sequences begin with; absent: nothing.
 /// The targets that count are those from the second r on: what came before says what follows.
-/// Throws ShapeError for fewer than 2 tokens to draw from or a time below 5.
-Sequences repeated_sequences(const Sequences& like, Index count, Index time,
-                             std::optional<Id> first, std::uint64_t seed);
+/// Nothing when there are fewer than 2 tokens to draw from, or no room for 5.
+std::optional<Sequences> repeated_sequences(const Sequences& like, Index count, Index time,
+                                            std::optional<Id> first, std::uint64_t seed);
 
 /// Calls see(layer, first, pattern) for each layer and each block of sequences, with the patterns
 /// (B,H,T,T) of the sequences first, first + 1, ...: never those of more than some 2048 tokens at

@@ -41,6 +41,8 @@
 #include "headwise/ops/op_table.hpp"
 #include "headwise/ops/ops.hpp"
 #include "headwise/ops/primitives.hpp"
+#include "headwise/study/ablation.hpp"
+#include "headwise/study/effects.hpp"
 #include "headwise/study/head.hpp"
 #include "headwise/study/recording.hpp"
 #include "headwise/train/adamw.hpp"

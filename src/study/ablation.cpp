@@ -6,6 +6,7 @@
 #include "headwise/study/recording.hpp"
 #include "ops/cross_entropy.hpp"
 #include "study/columns.hpp"
+#include "study/targets.hpp"
 
 namespace headwise::study {
 namespace {
@@ -163,14 +164,9 @@ void add_batch(const Decoder<T>& model, const Batch& batch, const std::vector<Ab
 template <Real T>
 Ablated ablate(const Decoder<T>& model, const std::vector<Batch>& batches,
                const std::vector<Ablation>& ablations, std::uint64_t seed) {
-  Ablated sums{.rises = std::vector<double>(ablations.size())};
-  for (const Batch& batch : batches) {
-    require(batch.inputs.shape == batch.targets.shape, "ablation: inputs {} and targets {} differ",
-            batch.inputs.shape, batch.targets.shape);
-    require_labels("ablation", batch.targets, model.config.vocab);
-    sums.tokens += counted(batch.targets);
-  }
-  require(sums.tokens > 0, "ablation: no position of {} batches has a target", batches.size());
+  Ablated sums{.tokens = require_targets("ablation", batches),
+               .rises = std::vector<double>(ablations.size())};
+  for (const Batch& batch : batches) require_labels("ablation", batch.targets, model.config.vocab);
   const auto any = [&](Instead instead) {
     return std::ranges::any_of(ablations, [&](const Ablation& a) { return a.instead == instead; });
   };

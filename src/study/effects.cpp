@@ -35,9 +35,36 @@ std::vector<HeadSet> single_heads(const ModelConfig& config) {
   return sets;
 }
 
-template Effects effects_of(const Decoder<float>&, const std::vector<Batch>&,
-                            const std::vector<HeadSet>&, std::uint64_t);
-template Effects effects_of(const Decoder<double>&, const std::vector<Batch>&,
-                            const std::vector<HeadSet>&, std::uint64_t);
+template <Real T>
+std::vector<Group> groups_of(const Decoder<T>& model, const std::vector<Batch>& batches,
+                             const std::vector<HeadSet>& sets, const std::vector<Effect>& singles,
+                             std::uint64_t seed) {
+  const Index heads = model.config.heads;
+  require(static_cast<Index>(singles.size()) == model.config.layers * heads,
+          "groups: {} single effects for {} layers of {} heads", singles.size(),
+          model.config.layers, heads);
+  const Effects joint = effects_of(model, batches, sets, seed);
+  std::vector<Group> groups;
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    Group& g = groups.emplace_back();
+    g.heads = sets[i];
+    g.joint = joint.each[i];
+    for (const HeadId h : g.heads)
+      g.sum_of_single += singles[static_cast<std::size_t>(h.layer * heads + h.head)].full;
+    g.redundant = g.heads.size() > 1 && g.joint.full > kRedundantRise &&
+                  g.joint.full > kRedundantFactor * std::max(g.sum_of_single, 0.0);
+  }
+  return groups;
+}
+
+#define HEADWISE_INSTANTIATE(T)                                                                  \
+  template Effects effects_of(const Decoder<T>&, const std::vector<Batch>&,                      \
+                              const std::vector<HeadSet>&, std::uint64_t);                       \
+  template std::vector<Group> groups_of(const Decoder<T>&, const std::vector<Batch>&,            \
+                                        const std::vector<HeadSet>&, const std::vector<Effect>&, \
+                                        std::uint64_t);
+HEADWISE_INSTANTIATE(float)
+HEADWISE_INSTANTIATE(double)
+#undef HEADWISE_INSTANTIATE
 
 }  // namespace headwise::study

@@ -52,7 +52,7 @@ std::vector<Group> groups_of(const Decoder<T>& model, const std::vector<Batch>& 
     for (const HeadId h : g.heads)
       g.sum_of_single += singles[static_cast<std::size_t>(h.layer * heads + h.head)].full;
     g.redundant = g.heads.size() > 1 && g.joint.full > kRedundantRise &&
-                  g.joint.full > kRedundantFactor * std::max(g.sum_of_single, 0.0);
+                  g.joint.full > kRedundantFactor * g.sum_of_single;
   }
   return groups;
 }

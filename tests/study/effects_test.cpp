@@ -65,6 +65,15 @@ TEST_CASE("a head that does all the work, or none at all, makes no group redunda
   CHECK_FALSE(both(-2, -2).redundant);    // they strengthen what is there
 }
 
+TEST_CASE("a small rise makes no group redundant", "[study]") {
+  Decoder<double> model = test::pushing_decoder<double>(2, 2);
+  test::set(model.head->weight, {0.004, 0, 0, 0.004});
+  const Group g = groups_of(model, {test::all_ones(2)}, {kBoth}, std::vector<Effect>(2))[0];
+  CHECK(g.joint.full == Approx(0.008).epsilon(1e-4));
+  CHECK(g.sum_of_single == 0);
+  CHECK_FALSE(g.redundant);
+}
+
 TEST_CASE("a group needs two heads, and the effects of all single ones", "[study]") {
   const Decoder<double> model = test::pushing_decoder<double>(2, 0);
   const std::vector<Batch> batches = {test::all_ones(2)};

@@ -38,8 +38,8 @@ struct Group {
 };
 
 /// A group of two heads and more is redundant when its joint rise is above kRedundantFactor times
-/// the sum of the single ones (or 0, where that is negative) and above kRedundantRise nats a token:
-/// a smaller rise is hardly anything to share. Both are choices of ours.
+/// the sum of the single ones, and above kRedundantRise nats a token: of less there is hardly
+/// anything to share. Both are choices of ours.
 inline constexpr double kRedundantFactor = 1.5, kRedundantRise = 0.02;
 
 /// What groups are worth. `singles` are the effects of single_heads(), on the same batches. Throws

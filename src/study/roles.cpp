@@ -104,12 +104,12 @@ std::string label_of(Score role, Index offset) {
   }
 }
 
-std::vector<Group> groups_of(const std::vector<HeadStudy>& heads) {
-  std::vector<Group> groups;
+std::vector<RoleGroup> role_groups(const std::vector<HeadStudy>& heads) {
+  std::vector<RoleGroup> groups;
   for (const HeadStudy& head : heads) {
     if (!head.role) continue;
     auto group = std::find_if(groups.begin(), groups.end(),
-                              [&](const Group& g) { return g.label == head.label; });
+                              [&](const RoleGroup& g) { return g.label == head.label; });
     if (group == groups.end()) group = groups.insert(groups.end(), {*head.role, head.label, {}});
     group->heads.push_back(head.id);
   }

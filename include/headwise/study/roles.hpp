@@ -52,11 +52,11 @@ void name_roles(std::vector<HeadStudy>& heads, const RoleRule& rule = {});
 std::string label_of(Score role, Index offset = 0);
 
 /// Heads that share a role: all fixed offsets are one only where the offset is the same.
-struct Group {
+struct RoleGroup {
   Score role;
   std::string label;
   std::vector<HeadId> heads;
 };
-std::vector<Group> groups_of(const std::vector<HeadStudy>& heads);
+std::vector<RoleGroup> role_groups(const std::vector<HeadStudy>& heads);
 
 }  // namespace headwise::study

@@ -60,7 +60,7 @@ function buildPage() {
   Object.assign(chosen, {head: first ? nameOf(first) : '', pinned: tokensNow().length ? tokensNow().length - 1 : null});
   page.append(make('h1', {}, title), make('p', {class: 'quiet'}, factsOf()),
       make('p', {}, 'Each attention head lets every token look back at earlier tokens, and copies something from where it looks. ' +
-          'Each small picture below is one head: a row for each token of the text, bright or dark where it looks. ' +
+          'Each small picture below is one head: a row for each token of the text, coloured where it looks. ' +
           'Click on a head to enlarge it; point at a token to see what it looks at in every head.'), controls());
   addSection('text-section', 'The text', study.texts.length > 0, buildTokens);
   const both = make('div', {class: 'both'});
@@ -71,5 +71,11 @@ function buildPage() {
   addSection('scores-section', 'Scores of every head', scoreKeys().length > 0, buildScores);
   addSection('ablation-section', 'What is lost without a head', study.heads.some((head) => head.ablation), buildAblation);
   addSection('groups-section', 'Heads that work together', study.groups?.length > 0, buildGroups);
+  addSection('timeline-section', 'While it was trained', study.timeline?.length > 0, buildTimeline);
+  addSection('attribution-section', 'What speaks for the next token', study.attribution?.length > 0, buildAttribution);
+  addSection('lens-section', 'The guess, layer by layer', study.lens?.length > 0, buildLens);
+  addSection('composition-section', 'Heads that read heads', study.composition?.pairs?.length > 0, buildComposition);
+  addSection('pruning-section', 'Removing heads', study.pruning, buildPruning);
+  addSection('patching-section', 'Patching: which head carries the answer', study.patching, buildPatching);
 }
 buildPage();

@@ -4,11 +4,11 @@
 function otherColumns() {
   const columns = [];
   for (const [key, [name, what]] of Object.entries(kAblations))
-    columns.push({sort: 'ablation:' + key, name, what: 'rise of the loss in nats: ' + what, of: (head) => head.ablation?.[key]});
+    columns.push({sort: 'ablation:' + key, name, what: 'rise of the loss in nats: ' + what, show: signed, of: (head) => head.ablation?.[key]});
   columns.push({sort: 'importance', name: 'importance',
-    what: 'how much the loss would change with the head, to first order (Michel et al. 2019)', of: (head) => head.importance});
+    what: 'how much the loss would change with the head, to first order (Michel et al. 2019)', show: number, of: (head) => head.importance});
   for (const [key, [name, what]] of Object.entries(kCircuits))
-    columns.push({sort: 'copying:' + key, name, what: 'from the weights alone; ' + what, of: (head) => head.copying?.[key]});
+    columns.push({sort: 'copying:' + key, name, what: 'from the weights alone; ' + what, show: number, of: (head) => head.copying?.[key]});
   return columns.filter((column) => study.heads.some((head) => Number.isFinite(column.of(head))));
 }
 
@@ -29,14 +29,17 @@ function buildScores(section) {
         ...keys.map((key) => sorter('score:' + key, ...kScores[key])),
         ...others.map((column) => sorter(column.sort, column.name, column.what)));
     const largest = new Map(keys.map((key) => [key, Math.max(1, ...study.heads.map((head) => Math.abs(scoreOf(head, key)?.value ?? 0)))]));
-    const mostLost = new Map(others.map((column) => [column.sort, Math.max(1e-9, ...study.heads.map((head) => Math.abs(column.of(head) ?? 0)))]));
+    const ranges = new Map(others.map((column) => {
+      const values = study.heads.map((head) => column.of(head) ?? 0);
+      return [column.sort, [Math.min(0, ...values), Math.max(1e-9, ...values)]];
+    }));
     body.replaceChildren(...headsNow().map((head) => make('tr', {'data-head': nameOf(head), class: chosen.head === nameOf(head) ? 'mine' : null},
         make('th', {scope: 'row'}, make('button', {type: 'button', click: () => choose({head: nameOf(head)})}, nameOf(head))),
         make('td', {}, head.label || '\u2013'),
         ...keys.map((key) => scoreCell(head, key, largest.get(key))),
         ...others.map((column) => {
-          const value = column.of(head), most = mostLost.get(column.sort);
-          return make('td', {class: 'number'}, signed(value, 3), Number.isFinite(value) ? bar(value, null, Math.min(0, value), most) : null);
+          const value = column.of(head);
+          return make('td', {class: 'number'}, column.show(value, 3), Number.isFinite(value) ? bar(value, null, ...ranges.get(column.sort)) : null);
         }))));
   };
   on(['role', 'sort', 'set'], draw);

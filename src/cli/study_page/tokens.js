@@ -1,7 +1,7 @@
 // Tokens, shown literally: white space has signs, and what has no shape of its own is named by its
 // code point. Text enters the page through text nodes alone.
 
-const kSigns = new Map([[' ', '\u2420'], ['\n', '\u23CE'], ['\t', '\u21E5'], ['\r', '\u240D']]);
+const kSigns = new Map([[' ', '\u2420'], ['\n', '\u23CE'], ['\t', '\u21E5']]);
 // Control and format characters (among them those that change the direction), surrogates, unassigned
 // and private ones, spaces, variation selectors, and letters without ink.
 const kUnseen = /[\p{C}\p{Z}\p{Variation_Selector}\u034F\u115F\u1160\u17B4\u17B5\u3164\uFFA0]/u;

@@ -41,7 +41,7 @@ function matrixView() {
   };
   const label = (context, tokens, {from, count, margin, side}, labelled) => {
     const cell = side / count, i = queryNow();
-    context.font = labelled ? `${Math.min(13, cell * 0.95)}px ui-monospace, monospace` : '11px system-ui, sans-serif';
+    context.font = labelled ? `${Math.min(13, cell * 0.95)}px ${styleColour('--mono')}` : '11px system-ui, sans-serif';
     context.textBaseline = 'middle';
     context.direction = 'ltr';
     const step = labelled ? 1 : [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000].find((s) => s * cell >= 34) ?? 2000;

@@ -39,14 +39,6 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
-bool write_through(const std::string& path, std::span<const std::string_view> parts) {
-  const Descriptor file(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
-  if (!file.open()) return false;
-  for (const std::string_view part : parts)
-    if (!write_all(file.get(), part)) return false;
-  return ::fsync(file.get()) == 0;
-}
-
 }  // namespace
 
 std::string read_file(const std::string& path) {
@@ -73,16 +65,58 @@ std::string read_file(const std::string& path) {
   }
 }
 
-void replace_file(const std::string& path, std::span<const std::string_view> parts) {
-  const std::string temporary = path + ".tmp";
-  if (!write_through(temporary, parts) || ::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int reason = errno;
-    ::unlink(temporary.c_str());
-    throw DataError(fmt::format("{}: cannot be written: {}", path, std::strerror(reason)));
-  }
-  std::string folder = std::filesystem::path(path).parent_path().string();
+FileReplacement::FileReplacement(std::string path)
+    : path_(std::move(path)),
+      temporary_(path_ + ".tmp"),
+      fd_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+  if (fd_ < 0) fail();
+}
+
+FileReplacement::~FileReplacement() { discard(); }
+
+void FileReplacement::discard() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  fd_ = -1;
+  ::unlink(temporary_.c_str());
+}
+
+void FileReplacement::fail() {
+  const int reason = errno;
+  discard();
+  throw DataError(fmt::format("{}: cannot be written: {}", path_, std::strerror(reason)));
+}
+
+void FileReplacement::flush() {
+  if (!write_all(fd_, waiting_)) fail();
+  waiting_.clear();
+}
+
+void FileReplacement::write(std::string_view bytes) {
+  require(fd_ >= 0, "{}: it is finished, or could not be written", path_);
+  constexpr std::size_t kWait = 1 << 16;  // small pieces go to the system together
+  if (waiting_.size() + bytes.size() > kWait) flush();
+  if (bytes.size() < kWait)
+    waiting_ += bytes;
+  else if (!write_all(fd_, bytes))
+    fail();
+}
+
+void FileReplacement::finish() {
+  require(fd_ >= 0, "{}: it is finished, or could not be written", path_);
+  flush();
+  if (::fsync(fd_) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
+  ::close(fd_);
+  fd_ = -1;
+  std::string folder = std::filesystem::path(path_).parent_path().string();
   const Descriptor directory(folder.empty() ? "." : folder, O_RDONLY | O_CLOEXEC);
   if (directory.open()) ::fsync(directory.get());  // so that the new name survives a power cut too
+}
+
+void replace_file(const std::string& path, std::span<const std::string_view> parts) {
+  FileReplacement file(path);
+  for (const std::string_view part : parts) file.write(part);
+  file.finish();
 }
 
 void replace_file(const std::string& path, std::string_view text) {

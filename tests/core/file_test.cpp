@@ -140,6 +140,38 @@ TEST_CASE("a write that is cut short is not taken for the whole", "[core][errors
   CHECK(entries(folder) == 1);
 }
 
+TEST_CASE("a file written piece by piece is there when it is finished", "[core]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "x";
+  write_bytes(path, "old");
+  std::string expected;
+  FileReplacement file(path);
+  for (const std::size_t n : {1, 0, 65535, 1, 65536, 200000, 3}) {
+    const std::string piece(n, static_cast<char>('a' + n % 26));
+    file.write(piece);
+    expected += piece;
+  }
+  CHECK(read_bytes(path) == "old");
+  file.finish();
+  CHECK(read_bytes(path) == expected);
+  CHECK(entries(folder) == 1);
+  CHECK_THROWS_AS(file.write("more"), ShapeError);
+  CHECK_THROWS_AS(file.finish(), ShapeError);
+}
+
+TEST_CASE("a file that was never finished changes nothing", "[core]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "x";
+  write_bytes(path, "old");
+  {
+    FileReplacement file(path);
+    file.write(std::string(100000, 'n'));
+    CHECK(entries(folder) == 2);
+  }
+  CHECK(read_bytes(path) == "old");
+  CHECK(entries(folder) == 1);
+}
+
 TEST_CASE("a temporary that a killed writer left is overwritten", "[core]") {
   const test::TemporaryFolder folder;
   const std::string path = folder / "x";

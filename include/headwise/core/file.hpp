@@ -17,4 +17,25 @@ std::string read_file(const std::string& path);
 void replace_file(const std::string& path, std::span<const std::string_view> parts);
 void replace_file(const std::string& path, std::string_view text);
 
+/// The same for what is too large to be held: bytes are written as they come, and `path` is
+/// replaced by finish(). Without it nothing changes and nothing is left. Each throws DataError.
+class FileReplacement {
+ public:
+  explicit FileReplacement(std::string path);
+  ~FileReplacement();
+  FileReplacement(const FileReplacement&) = delete;
+  FileReplacement& operator=(const FileReplacement&) = delete;
+
+  void write(std::string_view bytes);
+  void finish();
+
+ private:
+  [[noreturn]] void fail();
+  void flush();
+  void discard();
+
+  std::string path_, temporary_, waiting_;
+  int fd_ = -1;
+};
+
 }  // namespace headwise

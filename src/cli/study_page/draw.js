@@ -1,0 +1,124 @@
+// Colours, and heat maps on canvases.
+
+/// From nothing to all, and from less to more, in light and in dark; as [r, g, b].
+const kRamps = {
+  light: [[[255, 255, 255], [222, 235, 247], [158, 202, 225], [66, 146, 198], [8, 81, 156], [6, 32, 82]],
+    [[153, 52, 4], [236, 150, 73], [255, 255, 255], [110, 170, 215], [8, 64, 129]]],
+  dark: [[[20, 24, 29], [24, 50, 84], [32, 98, 140], [58, 160, 160], [160, 214, 130], [255, 247, 170]],
+    [[255, 196, 120], [176, 92, 32], [20, 24, 29], [40, 104, 160], [150, 208, 255]]],
+};
+const kDark = matchMedia('(prefers-color-scheme: dark)');
+
+/// 256 colours as a canvas stores them, from the ends and steps of a ramp.
+function coloursOf(ramp) {
+  const colours = new Uint32Array(256);
+  for (let i = 0; i < 256; ++i) {
+    const at = i / 255 * (ramp.length - 1), k = Math.min(Math.floor(at), ramp.length - 2);
+    const [r, g, b] = ramp[k].map((from, c) => Math.round(from + (ramp[k + 1][c] - from) * (at - k)));
+    colours[i] = new Uint32Array(new Uint8Array([r, g, b, 255]).buffer)[0];
+  }
+  return colours;
+}
+const kColours = {
+  light: kRamps.light.map(coloursOf),
+  dark: kRamps.dark.map(coloursOf),
+};
+function colours() {
+  return kDark.matches ? kColours.dark : kColours.light;
+}
+function asCss(colour) {
+  const [r, g, b] = new Uint8Array(new Uint32Array([colour]).buffer);
+  return `rgb(${r} ${g} ${b})`;
+}
+
+/// A share of 0 to 1 as a colour's number. The square root makes weak attention visible.
+function rooted(share) {
+  return share > 0 ? Math.min(255, Math.round(255 * Math.sqrt(share))) : 0;
+}
+/// The background and a text colour that can be read on it.
+function shade(element, share) {
+  const i = rooted(share);
+  element.style.backgroundColor = i > 0 ? asCss(colours()[0][i]) : '';
+  element.style.color = i > 0 ? ((i > 127) !== kDark.matches ? '#fff' : '#111') : '';
+}
+/// The same for what may be negative, -1 to 1.
+function shadeSigned(element, share) {
+  const strength = Math.sqrt(Math.min(1, Math.abs(share))) * Math.sign(share);
+  element.style.backgroundColor = share ? asCss(colours()[1][Math.round(127.5 + 127.5 * strength)]) : '';
+  element.style.color = share ? (Math.abs(strength) > 0.62 ? (kDark.matches ? '#111' : '#fff')
+      : (kDark.matches ? '#fff' : '#111')) : '';
+}
+
+/// A value of a custom property of the style.
+function styleColour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+/// Rows and columns `from` to `from + count` of a head's pattern as a picture of at most `most`
+/// pixels a side; a pixel that stands for several entries shows their largest, so that a thin
+/// diagonal stays. What a query cannot see is left transparent. Null without a pattern.
+function patternImage(head, from, count, most) {
+  const pattern = patternOf(head);
+  if (!pattern || count < 1) return null;
+  const step = Math.ceil(count / most), side = Math.ceil(count / step);
+  const norms = normsOf(head), scale = 1 / (65535 * largestWeight());
+  const largest = new Float32Array(side * side).fill(-1);
+  for (let i = from; i < from + count; ++i) {
+    const line = Math.floor((i - from) / step) * side, start = i * (i + 1) / 2;
+    for (let j = from; j <= i; ++j) {
+      const at = line + Math.floor((j - from) / step);
+      const weight = pattern[start + j] * (norms ? norms[j] ?? 0 : 1);
+      if (weight > largest[at]) largest[at] = weight;
+    }
+  }
+  const image = new ImageData(side, side), pixels = new Uint32Array(image.data.buffer);
+  const table = colours()[0];
+  for (let at = 0; at < largest.length; ++at)
+    if (largest[at] >= 0) pixels[at] = table[rooted(largest[at] * scale)];
+  return image;
+}
+
+/// Puts a picture on a canvas of its size; the style stretches it.
+function put(canvas, image) {
+  canvas.width = image.width;
+  canvas.height = image.height;
+  canvas.getContext('2d').putImageData(image, 0, 0);
+}
+
+/// Row i of a head's pattern as a strip, a pixel a key.
+function putRow(canvas, head, i, tokens) {
+  const image = new ImageData(Math.max(1, tokens), 1), pixels = new Uint32Array(image.data.buffer);
+  const scale = 1 / largestWeight(), table = colours()[0];
+  for (let j = 0; j <= i; ++j) pixels[j] = table[rooted(weightAt(head, i, j) * scale)];
+  put(canvas, image);
+}
+
+/// Sets a canvas up to be drawn in CSS pixels, sharp on any screen.
+function prepare(canvas, width, height) {
+  // Browsers refuse canvases of more than some 16000 pixels a side.
+  const ratio = Math.max(1, Math.min(devicePixelRatio || 1, 16000 / Math.max(width, height)));
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.width = width + 'px';
+  canvas.style.height = height + 'px';
+  const context = canvas.getContext('2d');
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return context;
+}
+
+/// A bar from 0 to value on a scale from `least` to `most`, with a tick at the chance level.
+function bar(value, chance, least, most) {
+  const place = (x) => 100 * (Math.min(most, Math.max(least, x)) - least) / (most - least || 1);
+  const zero = place(Math.max(0, least)), end = place(value ?? 0);
+  const fill = make('span', {class: value < 0 ? 'fill less' : 'fill'});
+  fill.style.left = Math.min(zero, end) + '%';
+  fill.style.width = Math.abs(end - zero) + '%';
+  const element = make('span', {class: 'bar', 'aria-hidden': 'true'}, fill);
+  if (Number.isFinite(chance)) {
+    const tick = make('span', {class: 'tick'});
+    tick.style.left = place(chance) + '%';
+    element.append(tick);
+  }
+  return element;
+}

@@ -1,8 +1,8 @@
 #include "headwise/study/sequences.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
-#include <numeric>
 
 #include "headwise/study/head.hpp"
 
@@ -36,24 +36,21 @@ std::vector<Id> usual_tokens(const Sequences& like, std::optional<Id> first) {
   return tokens;
 }
 
-/// Hands each layer's pattern on.
+/// Hands a layer's pattern on.
 template <Real T>
-class PatternOfLayers : public Probe<T> {
+class PatternOfLayer : public Probe<T> {
  public:
-  using See = FunctionRef<void(Index layer, const Tensor<T>& pattern)>;
-  PatternOfLayers(Index layers, See see) : see_(see) {
-    for (Index i = 0; i < layers; ++i) layer_of_[attention_name(i, "pattern")] = i;
-  }
-  [[nodiscard]] bool wants(std::string_view name) const override {
-    return layer_of_.contains(name);
-  }
-  bool pattern(std::string_view name, Tensor<T>& p) override {
-    see_(layer_of_.find(name)->second, p);
+  using See = std::function<void(const Tensor<T>& pattern)>;
+  PatternOfLayer(Index layer, See see)
+      : name_(attention_name(layer, "pattern")), see_(std::move(see)) {}
+  [[nodiscard]] bool wants(std::string_view name) const override { return name == name_; }
+  bool pattern(std::string_view, Tensor<T>& p) override {
+    see_(p);
     return false;
   }
 
  private:
-  std::map<std::string, Index, std::less<>> layer_of_;
+  std::string name_;
   See see_;
 };
 
@@ -119,12 +116,20 @@ template <Real T>
 void for_each_pattern(const Decoder<T>& model, const Sequences& sequences,
                       FunctionRef<void(Index layer, Index first, const Tensor<T>& pattern)> see) {
   const Index block = std::max<Index>(1, kAtOnce / sequences.time());
-  for (Index at = 0; at < sequences.count(); at += block) {
-    const auto hand_on = [&](Index layer, const Tensor<T>& pattern) { see(layer, at, pattern); };
-    PatternOfLayers<T> probe(model.config.layers, hand_on);
-    const Ids ids = rows(sequences.batch.inputs, at, std::min(sequences.count(), at + block));
-    model({.probe = &probe}, ids);
-  }
+  std::vector<Var<T>> streams;
+  for (Index at = 0; at < sequences.count(); at += block)
+    streams.push_back(
+        model.embed({}, rows(sequences.batch.inputs, at, std::min(sequences.count(), at + block))));
+  for (Index layer = 0; layer < model.config.layers; ++layer)
+    for (std::size_t n = 0; n < streams.size(); ++n) {
+      const auto hand_on = [&](const Tensor<T>& pattern) {
+        see(layer, static_cast<Index>(n) * block, pattern);
+      };
+      PatternOfLayer<T> probe(layer, hand_on);
+      const Ctx<T> root{.probe = &probe};
+      streams[n] =
+          model.blocks[static_cast<std::size_t>(layer)](root.in("blocks", layer), streams[n]);
+    }
 }
 
 #define HEADWISE_INSTANTIATE(T)                                       \

@@ -38,9 +38,10 @@ Sequences one_sequence(std::vector<Id> ids);
 std::optional<Sequences> repeated_sequences(const Sequences& like, Index count, Index time,
                                             std::optional<Id> first, std::uint64_t seed);
 
-/// Calls see(layer, first, pattern) for each layer and each block of sequences, with the patterns
-/// (B,H,T,T) of the sequences first, first + 1, ...: never those of more than some 2048 tokens at
-/// once. Watching changes no bit.
+/// Calls see(layer, first, pattern) layer by layer, for one block of sequences after the other,
+/// with the patterns (B,H,T,T) of the sequences first, first + 1, ...: never those of more than
+/// some 2048 tokens at once. Holds the residual stream of all sequences. The bits are those of a
+/// whole forward pass over each block.
 template <Real T>
 void for_each_pattern(const Decoder<T>& model, const Sequences& sequences,
                       FunctionRef<void(Index layer, Index first, const Tensor<T>& pattern)> see);

@@ -45,6 +45,7 @@
 #include "headwise/study/effects.hpp"
 #include "headwise/study/head.hpp"
 #include "headwise/study/importance.hpp"
+#include "headwise/study/patching.hpp"
 #include "headwise/study/pruning.hpp"
 #include "headwise/study/recording.hpp"
 #include "headwise/study/relations.hpp"

@@ -11,8 +11,6 @@
 namespace headwise::study {
 namespace {
 
-std::string stream_name(Index layer) { return fmt::format("blocks.{}.resid_pre", layer); }
-
 Index first_layer(const Ablation& a) {
   return std::min_element(a.heads.begin(), a.heads.end())->layer;
 }

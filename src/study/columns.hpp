@@ -9,6 +9,9 @@
 
 namespace headwise::study {
 
+/// The full name of the stream before a layer.
+inline std::string stream_name(Index layer) { return fmt::format("blocks.{}.resid_pre", layer); }
+
 /// Throws ShapeError, beginning with `where`, for a head that the model does not have.
 inline void require_head(std::string_view where, HeadId h, const ModelConfig& config) {
   require(h.layer >= 0 && h.layer < config.layers && h.head >= 0 && h.head < config.heads,

@@ -12,7 +12,7 @@ namespace headwise::study {
 
 /// What stands in the place of a head's z (B,T,D), before W_O.
 enum class Instead {
-  zero,     ///< nothing (Michel et al. 2019, arXiv:1905.10650, sec. 3.1)
+  zero,     ///< nothing (Michel et al. 2019, arXiv:1905.10650, sec. 3)
   mean,     ///< its mean over all positions of all sequences of the unchanged model
   resample  ///< that of another sequence of the batch, at the same position
 };

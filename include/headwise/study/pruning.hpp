@@ -26,7 +26,7 @@ struct PruningCurve {
   std::vector<PruningPoint> random;         ///< in random orders
 };
 
-/// The loss against the number of heads removed (Michel et al. 2019, arXiv:1905.10650, sec. 4.1,
+/// The loss against the number of heads removed (Michel et al. 2019, arXiv:1905.10650, sec. 4,
 /// who order heads by their importance, normalized by layer). `importances` in the order of
 /// heads_of(); of equal ones the earlier head goes first. Where there are more heads than points,
 /// their numbers are evenly spaced: it costs (points - 2) (orders + 1) + 2 forward passes at most,

@@ -17,33 +17,32 @@ Tensor<double> in_double(const Tensor<T>& table, Index begin, Index rows) {
 }
 
 template <Real T>
-Tensor<double> reading(const Tensor<T>& table, const Tensor<T>& gain, Index begin, Index rows) {
-  Tensor<double> y = in_double(table, begin, rows);
-  const Index c = y.shape().last();
-  const T* g = gain.data();
-  double* out = y.data();
-  parallel_rows(rows, c, [&](Index from, Index to) {
+Tensor<double> before_norm(Tensor<double> w, const LayerNorm<T>& norm) {
+  const Index c = w.shape().last();
+  const T* gain = norm.weight.value.data();
+  double* out = w.data();
+  parallel_rows(w.shape().rows(), c, [&](Index from, Index to) {
     for (double* row = out + from * c; row != out + to * c; row += c) {
       double mean = 0;
-      for (Index i = 0; i < c; ++i) mean += row[i] *= static_cast<double>(g[i]);
+      for (Index i = 0; i < c; ++i) mean += row[i] *= static_cast<double>(gain[i]);
       mean /= static_cast<double>(c);
       for (Index i = 0; i < c; ++i) row[i] -= mean;
     }
   });
-  return y;
+  return w;
 }
 
 template <Real T>
 FoldedAttention::FoldedAttention(const Block<T>& block)
     : heads(block.attn.heads),
-      q(reading(block.attn.w_q.weight.value, block.ln1.weight.value)),
-      k(reading(block.attn.w_k.weight.value, block.ln1.weight.value)),
-      v(reading(block.attn.w_v.weight.value, block.ln1.weight.value)),
-      o(in_double(block.attn.w_o.weight.value, 0, q.shape()[0])) {}
+      q(before_norm(in_double(block.attn.w_q.weight.value), block.ln1)),
+      k(before_norm(in_double(block.attn.w_k.weight.value), block.ln1)),
+      v(before_norm(in_double(block.attn.w_v.weight.value), block.ln1)),
+      o(in_double(block.attn.w_o.weight.value)) {}
 
-#define HEADWISE_FOLDED(T)                                                           \
-  template Tensor<double> in_double(const Tensor<T>&, Index, Index);                 \
-  template Tensor<double> reading(const Tensor<T>&, const Tensor<T>&, Index, Index); \
+#define HEADWISE_FOLDED(T)                                                  \
+  template Tensor<double> in_double(const Tensor<T>&, Index, Index);        \
+  template Tensor<double> before_norm(Tensor<double>, const LayerNorm<T>&); \
   template FoldedAttention::FoldedAttention(const Block<T>&);
 HEADWISE_FOLDED(float)
 HEADWISE_FOLDED(double)

@@ -8,22 +8,20 @@
 
 namespace headwise::study {
 
-/// Rows of the table from `begin` on, as those that read the stream before a norm: w diag(gain) P.
-/// A norm is (P x) / sigma * gain + bias, where P takes the mean off, so all of it is linear in x
-/// but sigma, which scales a position as a whole, and the bias, which does not depend on x (Elhage
-/// et al. 2021, "A mathematical framework for transformer circuits", "Handling layer
-/// normalization"). table (N,C), gain (C), result (rows,C).
-template <Real T>
-Tensor<double> reading(const Tensor<T>& table, const Tensor<T>& gain, Index begin, Index rows);
-/// All rows.
-template <Real T>
-Tensor<double> reading(const Tensor<T>& table, const Tensor<T>& gain) {
-  return reading(table, gain, 0, table.shape().rows());
-}
-
-/// Rows of a table in double.
+/// Rows of a table in double, as many as asked for from `begin` on.   table (N,C), result (rows,C).
 template <Real T>
 Tensor<double> in_double(const Tensor<T>& table, Index begin, Index rows);
+/// All rows.
+template <Real T>
+Tensor<double> in_double(const Tensor<T>& table) {
+  return in_double(table, 0, table.shape().rows());
+}
+
+/// w diag(gain) P: weights w (N,C) that read a norm's result, as they read the stream before it. A
+/// norm is P x / sigma * gain + bias, where P takes the mean off, so all of it is linear in x but
+/// sigma, which scales a position as a whole, and the bias, which does not depend on x.
+template <Real T>
+Tensor<double> before_norm(Tensor<double> w, const LayerNorm<T>& norm);
 
 /// A layer's attention: q, k and v (C,C) are w_q, w_k and w_v as they read the stream before ln1, o
 /// (C,C) is w_o.

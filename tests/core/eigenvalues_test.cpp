@@ -1,6 +1,7 @@
 #include "headwise/core/eigenvalues.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "headwise/core/parallel.hpp"

@@ -1,5 +1,6 @@
 #include "headwise/study/attribution.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "headwise/study/recording.hpp"
@@ -34,7 +35,8 @@ Tensor<double> plainly(const Decoder<double>& model, const Tensor<double>& compo
                        const Tensor<double>& stream, const Ids& targets) {
   const Var<double> x(component), all(stream);
   const Var<double> centred = all - mean(all, {-1}, true);
-  const Var<double> sigma = sqrt(mean(square(centred), {-1}, true) + Tensor<double>({1}, {1e-5}));
+  const Var<double> sigma =
+      sqrt(mean(square(centred), {-1}, true) + Var<double>(Tensor<double>({1}, {1e-5})));
   const Var<double> read = (x - mean(x, {-1}, true)) / sigma * Var<double>(model.ln_f.weight.value);
   const Var<double> table(model.head ? model.head->weight.value : model.tok.weight.value);
   return sum(read * embedding(table, targets), {-1}).value();

@@ -1,6 +1,4 @@
 // What weights say, against NumPy: see golden/README.md and golden/study_golden.py.
-#include <map>
-
 #include "headwise/study/circuits.hpp"
 #include "headwise/study/composition.hpp"
 #include "headwise/study/raised.hpp"

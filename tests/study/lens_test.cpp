@@ -1,5 +1,6 @@
 #include "headwise/study/lens.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "support/catch.hpp"

@@ -1,5 +1,7 @@
 #include "headwise/study/value_norms.hpp"
 
+#include <cmath>
+
 #include "support/catch.hpp"
 #include "support/files.hpp"
 #include "support/tensors.hpp"

@@ -89,6 +89,14 @@ function queryNow() {
   return chosen.query ?? chosen.pinned;
 }
 
+/// 16-bit numbers, low byte first, from base64.
+function numbersFrom(text) {
+  const bytes = Uint8Array.fromBase64 ? Uint8Array.fromBase64(text) : Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+  const view = new DataView(bytes.buffer), numbers = new Uint16Array(bytes.length / 2);
+  for (let i = 0; i < numbers.length; ++i) numbers[i] = view.getUint16(2 * i, true);
+  return numbers;
+}
+
 const kPatterns = study.texts.map(() => new Map());
 
 /// The lower triangle of a head's pattern in the chosen text, row by row, as 16-bit numbers; null
@@ -99,10 +107,7 @@ function patternOf(head) {
   const element = document.getElementById(`pattern-${chosen.text}-${head.layer}-${head.head}`);
   let pattern = null;
   if (element) {
-    const bytes = atob(element.textContent);
-    pattern = new Uint16Array(bytes.length / 2);
-    for (let i = 0; i < pattern.length; ++i)
-      pattern[i] = bytes.charCodeAt(2 * i) | bytes.charCodeAt(2 * i + 1) << 8;
+    pattern = numbersFrom(element.textContent);
     element.remove();  // its text is as large again
   }
   kPatterns[chosen.text]?.set(head, pattern);
@@ -130,6 +135,14 @@ function weightAt(head, i, j) {
   if (!pattern || j > i) return 0;
   const norms = normsOf(head);
   return pattern[i * (i + 1) / 2 + j] / 65535 * (norms ? norms[j] ?? 0 : 1);
+}
+
+/// The same for all keys that query i sees.
+function weightsOf(head, i) {
+  const pattern = patternOf(head), norms = normsOf(head), weights = new Float32Array(i + 1);
+  if (pattern)
+    for (let j = 0, at = i * (i + 1) / 2; j <= i; ++j) weights[j] = pattern[at + j] / 65535 * (norms ? norms[j] ?? 0 : 1);
+  return weights;
 }
 
 /// The score {value, chance, ...} of a head in the chosen set, or null.

@@ -37,21 +37,19 @@ function rooted(share) {
 }
 /// The background and a text colour that can be read on it.
 function shade(element, share) {
-  const i = rooted(share);
+  const i = rooted(share), mark = i + (kDark.matches ? ' dark' : '');
+  if (element.dataset.shade === mark) return;  // browsers take long over styles
+  element.dataset.shade = mark;
   element.style.backgroundColor = i > 0 ? asCss(colours()[0][i]) : '';
   element.style.color = i > 0 ? ((i > 127) !== kDark.matches ? '#fff' : '#111') : '';
 }
-/// The same for what may be negative, -1 to 1.
-function shadeSigned(element, share) {
-  const strength = Math.sqrt(Math.min(1, Math.abs(share))) * Math.sign(share);
-  element.style.backgroundColor = share ? asCss(colours()[1][Math.round(127.5 + 127.5 * strength)]) : '';
-  element.style.color = share ? (Math.abs(strength) > 0.62 ? (kDark.matches ? '#111' : '#fff')
-      : (kDark.matches ? '#fff' : '#111')) : '';
-}
-
-/// A value of a custom property of the style.
+/// A value of a custom property of the style; asking the browser each time is slow.
+const kStyleValues = new Map();
+kDark.addEventListener('change', () => kStyleValues.clear());
 function styleColour(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  if (!kStyleValues.has(name))
+    kStyleValues.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return kStyleValues.get(name);
 }
 
 /// Rows and columns `from` to `from + count` of a head's pattern as a picture of at most `most`
@@ -63,11 +61,11 @@ function patternImage(head, from, count, most) {
   const step = Math.ceil(count / most), side = Math.ceil(count / step);
   const norms = normsOf(head), scale = 1 / (65535 * largestWeight());
   const largest = new Float32Array(side * side).fill(-1);
+  const columnOf = Uint32Array.from({length: count}, (unused, k) => Math.floor(k / step));
   for (let i = from; i < from + count; ++i) {
-    const line = Math.floor((i - from) / step) * side, start = i * (i + 1) / 2;
+    const line = columnOf[i - from] * side, start = i * (i + 1) / 2;
     for (let j = from; j <= i; ++j) {
-      const at = line + Math.floor((j - from) / step);
-      const weight = pattern[start + j] * (norms ? norms[j] ?? 0 : 1);
+      const at = line + columnOf[j - from], weight = norms ? pattern[start + j] * (norms[j] ?? 0) : pattern[start + j];
       if (weight > largest[at]) largest[at] = weight;
     }
   }
@@ -80,16 +78,16 @@ function patternImage(head, from, count, most) {
 
 /// Puts a picture on a canvas of its size; the style stretches it.
 function put(canvas, image) {
-  canvas.width = image.width;
-  canvas.height = image.height;
+  if (canvas.width !== image.width) canvas.width = image.width;
+  if (canvas.height !== image.height) canvas.height = image.height;
   canvas.getContext('2d').putImageData(image, 0, 0);
 }
 
-/// Row i of a head's pattern as a strip, a pixel a key.
-function putRow(canvas, head, i, tokens) {
+/// A row of a pattern as a strip, a pixel a key.
+function putRow(canvas, weights, tokens) {
   const image = new ImageData(Math.max(1, tokens), 1), pixels = new Uint32Array(image.data.buffer);
   const scale = 1 / largestWeight(), table = colours()[0];
-  for (let j = 0; j <= i; ++j) pixels[j] = table[rooted(weightAt(head, i, j) * scale)];
+  for (let j = 0; j < weights.length; ++j) pixels[j] = table[rooted(weights[j] * scale)];
   put(canvas, image);
 }
 

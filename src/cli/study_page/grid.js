@@ -2,13 +2,12 @@
 
 const kTile = 96;  // pixels a side of a small heat map
 
-/// In words, what a head's query i attends to most: `"a" 93%, 2 back`.
-function lookOf(head, i) {
+/// In words, what query i attends to most: `"a" 93%, 2 back`.
+function lookOf(i, weights) {
   const tokens = tokensNow();
-  if (!patternOf(head) || i === null) return '';
   let best = 0;
-  for (let j = 1; j <= i; ++j) if (weightAt(head, i, j) > weightAt(head, i, best)) best = j;
-  const weight = weightAt(head, i, best);
+  for (let j = 1; j <= i; ++j) if (weights[j] > weights[best]) best = j;
+  const weight = weights[best];
   const much = chosen.normed ? number(weight) : Math.round(100 * weight) + '%';
   return shortened(tokens[best], 8) + ' ' + much + (best === i ? ', itself' : `, ${i - best} back`);
 }
@@ -24,7 +23,7 @@ function tileOf(head) {
   }, make('span', {class: 'name'}, nameOf(head), head.label ? make('span', {class: 'label'}, ' ' + head.label) : null),
   make('span', {class: 'frame'}, map), row, look);
   if (head.role) button.dataset.role = head.role;
-  return {head, button, map, row, look, painted: false};
+  return {head, button, map, row, look, painted: false, seen: false};
 }
 
 function buildGrid(section) {
@@ -41,16 +40,26 @@ function buildGrid(section) {
     if (image) put(tile.map, image);
   };
   const look = (tile) => {
-    const i = queryNow();
-    tile.look.textContent = lookOf(tile.head, i) || '\u00A0';
-    if (i !== null && patternOf(tile.head)) putRow(tile.row, tile.head, i, tokensNow().length);
-    else tile.row.width = 1;
+    const i = queryNow(), tokens = tokensNow().length;
+    const there = i !== null && i < tokens && patternOf(tile.head);
+    const weights = there ? weightsOf(tile.head, i) : new Float32Array(0);
+    tile.look.textContent = there ? lookOf(i, weights) : '\u00A0';
+    putRow(tile.row, weights, tokens);
   };
+  // Tiles out of sight are left until they come into it.
+  const observer = new IntersectionObserver((entries) => {
+    for (const {target, isIntersecting} of entries) {
+      const tile = tiles.get(target.dataset.head);
+      tile.seen = isIntersecting;
+      if (isIntersecting && tile.painted) look(tile);
+    }
+  }, {rootMargin: '200px'});
+  for (const tile of tiles.values()) observer.observe(tile.button);
   // Patterns are decoded a few milliseconds at a time, so that a large page answers meanwhile.
   let working = false;
   const work = () => {
-    const until = performance.now() + 10;
-    for (const tile of shownTiles) {
+    const until = performance.now() + 20;
+    for (const tile of [...shownTiles.filter((one) => one.seen), ...shownTiles]) {
       if (tile.painted) continue;
       paint(tile);
       look(tile);
@@ -68,7 +77,7 @@ function buildGrid(section) {
     const i = queryNow(), tokens = tokensNow().length;
     grid.classList.toggle('looking', i !== null);
     grid.style.setProperty('--query', i === null ? 0 : 100 * (i + 0.5) / tokens);
-    for (const tile of shownTiles) if (tile.painted) look(tile);
+    for (const tile of shownTiles) if (tile.painted && tile.seen) look(tile);
   });
   const mark = () => {
     for (const [name, tile] of tiles) {

@@ -44,11 +44,14 @@ function buildTokens(section) {
   };
   const paint = oncePerFrame(() => {
     const i = queryNow(), head = headOf.get(chosen.head), scale = 1 / largestWeight();
-    elements.forEach((element, j) => {
-      shade(element, i === null || !head ? 0 : weightAt(head, i, j) * scale);
-      element.classList.toggle('query', j === i);
-      element.setAttribute('aria-selected', j === chosen.pinned);
-    });
+    const weights = i === null || !head ? [] : weightsOf(head, i);
+    elements.forEach((element, j) => shade(element, (weights[j] ?? 0) * scale));
+    for (const [name, at] of [['query', i], ['pinned', chosen.pinned]]) {
+      for (const element of strip.querySelectorAll('.' + name)) element.classList.remove(name);
+      elements[at]?.classList.add(name);
+    }
+    for (const element of strip.querySelectorAll('[aria-selected]')) element.removeAttribute('aria-selected');
+    elements[chosen.pinned]?.setAttribute('aria-selected', 'true');
     strip.setAttribute('aria-activedescendant', i === null ? '' : 'token-' + i);
   });
   const atOf = (event) => event.target.closest?.('[data-at]')?.dataset.at;
@@ -128,7 +131,7 @@ function buildHead(section) {
     if (!head || i === null) read.textContent = 'Point at a token.';
     else if (j !== null && j <= i) {
       read.textContent = `token ${i} ${shown(tokens[i])} attends to token ${j} ${shown(tokens[j])}: ` + number(weightAt(head, i, j), 3);
-    } else read.textContent = `token ${i} ${shown(tokens[i])} attends most to ${lookOf(head, i)}`;
+    } else read.textContent = `token ${i} ${shown(tokens[i])} attends most to ${lookOf(i, weightsOf(head, i))}`;
   };
   const draw = () => {
     const head = headOf.get(chosen.head);

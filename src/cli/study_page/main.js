@@ -34,7 +34,7 @@ function controls() {
   const roles = Object.keys(kScores).filter((role) => count(role) > 0);
   const bar = make('div', {class: 'controls', role: 'toolbar', 'aria-label': 'what is shown'});
   if (study.texts.length > 1)
-    bar.append(select('text', 'text', study.texts.map((text, i) => [String(i), shown(text.title ?? text.name ?? String(i))]),
+    bar.append(select('text', 'text', study.texts.map((text, i) => [String(i), plain(text.title ?? text.name ?? String(i))]),
         (value) => choose({text: Number(value), query: null, key: null, pinned: study.texts[value].tokens.length - 1})));
   bar.append(select('role', 'heads', [['', 'all'], ['any', 'with a role'],
     ...roles.map((role) => [role, `${roleName(role)} (${count(role)})`]), ['none', `without a role (${count(null)})`]], (role) => choose({role})));
@@ -53,7 +53,7 @@ function controls() {
 
 function buildPage() {
   const page = document.getElementById('page');
-  const title = 'What each head does' + (study.run ? ': ' + shown(study.run) : '');
+  const title = 'What each head does' + (study.run ? ': ' + plain(study.run) : '');
   document.title = title;
   const roled = study.heads.filter((head) => head.role);
   const first = roled.find((head) => head.role === 'prefix_matching') ?? roled[0] ?? study.heads[0];

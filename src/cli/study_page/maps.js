@@ -1,24 +1,24 @@
 // Maps of signed numbers: logit attribution, composition of heads, patching; and the logit lens.
 
 /// A heat map with names: {rows, columns, value(r, c), read(r, c), pick(r, c), height, width} where
-/// height and width are a cell's. Colours go from -largest to largest.
-function signedMap({rows, columns, value, read, pick, label, height, width}) {
+/// height and width are a cell's. Colours go from -largest to largest, which is that of the values
+/// unless it is given.
+function signedMap({rows, columns, value, read, pick, label, height, width, largest = 0}) {
   const canvas = make('canvas', {tabindex: '0', role: 'img', 'aria-label': label + '; arrow keys move', class: 'signed'});
-  const said = make('p', {class: 'read', 'aria-live': 'polite'}, 'Point at a cell.');
+  const said = make('p', {class: 'read', 'aria-live': 'polite'});
   let row = -1, column = -1;
-  let largest = 1e-12;
-  for (let r = 0; r < rows.length; ++r)
+  if (largest === 0) for (let r = 0; r < rows.length; ++r)
     for (let c = 0; c < columns.length; ++c) largest = Math.max(largest, Math.abs(value(r, c) ?? 0));
   const left = height >= 11 ? 12 + 7 * Math.max(...rows.map((name) => name.length)) : 8, longest = Math.max(...columns.map((name) => [...name].length));
-  const top = width >= 11 ? 12 + 7 * Math.min(10, longest) : 8;
+  const upright = 8 * longest <= width, top = width < 11 ? 8 : upright ? 20 : 12 + 7 * Math.min(10, longest);
 
   const draw = () => {
     const context = prepare(canvas, left + columns.length * width, top + rows.length * height), table = colours()[1];
     for (let r = 0; r < rows.length; ++r) {
       for (let c = 0; c < columns.length; ++c) {
-        const share = (value(r, c) ?? NaN) / largest;
+        const share = (value(r, c) ?? NaN) / (largest || 1);
         if (!Number.isFinite(share)) continue;
-        context.fillStyle = asCss(table[Math.round(127.5 + 127.5 * Math.sign(share) * Math.sqrt(Math.abs(share)))]);
+        context.fillStyle = asCss(table[Math.round(127.5 + 127.5 * Math.max(-1, Math.min(1, share)))]);
         context.fillRect(left + c * width, top + r * height, width, height);
       }
     }
@@ -28,11 +28,11 @@ function signedMap({rows, columns, value, read, pick, label, height, width}) {
     context.direction = 'ltr';
     context.textAlign = 'right';
     if (height >= 11) rows.forEach((name, r) => context.fillText(name, left - 5, top + (r + 0.5) * height));
-    context.textAlign = 'left';
+    context.textAlign = upright ? 'center' : 'left';
     if (width >= 11) columns.forEach((name, c) => {
       context.save();
-      context.translate(left + (c + 0.5) * width, top - 4);
-      context.rotate(-Math.PI / 2);
+      context.translate(left + (c + 0.5) * width, upright ? top - 9 : top - 4);
+      if (!upright) context.rotate(-Math.PI / 2);
       context.fillText([...name].slice(0, 10).join(''), 0, 0);
       context.restore();
     });
@@ -60,6 +60,7 @@ function signedMap({rows, columns, value, read, pick, label, height, width}) {
     show(Math.max(0, row) + down, Math.max(0, column) + across);
   });
   kDark.addEventListener('change', redraw);
+  said.textContent = `Point at a cell. The strongest colours stand for ${number(-largest)} and ${number(largest)}.`;
   draw();
   document.fonts.ready.then(redraw);
   return make('div', {}, make('div', {class: 'wide'}, canvas), said);
@@ -79,7 +80,7 @@ function buildAttribution(section) {
     if (Number.isFinite(entry.remainder?.[i])) parts.push({name: 'remainder', value: entry.remainder[i]});
     parts.sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
     const most = Math.max(1e-9, ...parts.map((part) => Math.abs(part.value))), top = parts.slice(0, 10), rest = parts.slice(10);
-    if (rest.length) top.push({name: `${rest.length} others`, value: rest.reduce((sum, part) => sum + part.value, 0)});
+    if (rest.length) top.push({name: `${rest.length} more`, value: rest.reduce((sum, part) => sum + part.value, 0)});
     bars.replaceChildren(make('p', {}, `After token ${i} `, tokenElement(tokens[i]), i + 1 < tokens.length ? ' comes ' : ', the last one, ',
         i + 1 < tokens.length ? tokenElement(tokens[i + 1]) : 'the likeliest token follows', `; its logit is ${number(entry.logits?.[i])}.`),
     make('table', {class: 'numbers'}, make('tbody', {}, top.map((part) => make('tr', {}, make('th', {scope: 'row'}, part.name),
@@ -118,8 +119,9 @@ function buildComposition(section) {
       .sort((a, b) => b.value - a.value).slice(0, 8);
   section.append(make('p', {}, 'Strongest: ' + (strongest.map((one) => `${one.pair.from} \u2192 ${one.pair.to} ${one.kind.toUpperCase()} ${signed(one.value)}`).join(', ') || 'none above chance') + '.'));
   const size = Math.max(3, Math.min(18, Math.floor(420 / Math.max(from.length, to.length))));
+  const largest = Math.max(...pairs.flatMap((pair) => kinds.map(([kind]) => Math.abs(pair[kind] - baseline))));
   section.append(make('div', {class: 'maps'}, kinds.map(([kind, title]) => make('div', {}, make('h3', {}, title), signedMap({
-    rows: to, columns: from, value: (r, c) => above(r, c, kind), height: size, width: size, label: title + ': a row for each later head, a column for each earlier one',
+    rows: to, columns: from, value: (r, c) => above(r, c, kind), height: size, width: size, largest, label: title + ': a row for each later head, a column for each earlier one',
     read: (r, c) => `${from[c]} \u2192 ${to[r]}: ${signed(above(r, c, kind), 3)}`, pick: (r) => choose({head: to[r]})})))));
 }
 
@@ -158,7 +160,8 @@ function buildLens(section) {
     mark();
   };
   const mark = oncePerFrame(() => {
-    for (const row of body.children) row.classList.toggle('mine', Number(row.dataset.at) === queryNow());
+    for (const row of body.querySelectorAll('.mine')) row.classList.remove('mine');
+    body.children[queryNow() ?? -1]?.classList.add('mine');
   });
   body.addEventListener('click', (event) => {
     const at = event.target.closest('[data-at]')?.dataset.at;

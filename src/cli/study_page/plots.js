@@ -11,12 +11,12 @@ function ticks(least, most) {
 }
 
 /// Panels below each other over one axis. A panel: {name, height, series, zero, chance}; a series:
-/// {name, points: [[x, y]], colour (a number; none: grey), strong, dashed, band: [[x, least, most]]}.
+/// {name, points: [[x, y]], colour (a number; none: grey), plain (the text's colour), strong, dashed, band: [[x, least, most]]}.
 /// tell(x) says in words what stands at x, one of the places; it is shown under the plot.
 function plot(panels, axis, tell) {
   const box = make('div', {class: 'plot'}), read = make('p', {class: 'read', 'aria-live': 'polite'});
   const places = [...new Set(panels.flatMap((panel) => panel.series.flatMap((series) => series.points.map(([x]) => x))))].sort((a, b) => a - b);
-  const element = make('div', {}, box, read), left = 52, right = 12;
+  const element = make('div', {}, box, read), left = 52, right = 22;
   let at = places.length - 1;
 
   const draw = () => {
@@ -76,7 +76,7 @@ function drawPanel(svg, panel, x, top, from, to) {
         makeSvg('text', {x: to, y: y(panel.chance) - 4, 'text-anchor': 'end'}, 'chance'));
   for (const series of panel.series) {
     const points = series.points.filter(([, value]) => Number.isFinite(value));
-    const style = series.colour === undefined ? 'grey' : 's' + series.colour % kSeries;
+    const style = series.plain ? 'plain' : series.colour === undefined ? 'grey' : 's' + series.colour % kSeries;
     if (series.band) {
       const up = series.band.map(([p, , high]) => `${x(p)} ${y(high)}`), down = series.band.map(([p, low]) => `${x(p)} ${y(low)}`).reverse();
       svg.append(makeSvg('path', {class: 'band ' + style, d: 'M' + [...up, ...down].join('L') + 'Z'}));
@@ -125,7 +125,7 @@ function buildTimeline(section) {
       return `step ${step}: loss ${number(entry.train_loss, 3)}` + (Number.isFinite(entry.val_loss) ? `, on held-out data ${number(entry.val_loss, 3)}` : '') +
           (best.length ? '; ' + best.join(', ') : '');
     };
-    const loss = [{name: 'training', points: lossOf('train_loss'), dashed: true}, {name: 'held-out data', points: lossOf('val_loss'), colour: 0}]
+    const loss = [{name: 'training', points: lossOf('train_loss'), dashed: true}, {name: 'held-out data', points: lossOf('val_loss'), plain: true}]
         .filter((one) => one.points.some(([, value]) => Number.isFinite(value)));
     place.replaceChildren(plot([{name: 'loss, nats a token (dashed: training; solid: held-out data)', height: 110, series: loss},
       {name: `${kScores[key]?.[0] ?? 'score'}, each head`, height: 220, zero: true, chance, series}].filter((panel) => panel.series.length), 'step', tell),

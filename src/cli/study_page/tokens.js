@@ -30,7 +30,12 @@ function shown(token) {
   return partsOf(token).map((part) => part.text).join('');
 }
 
-/// The same, no longer than some characters.
+/// A title or a name as text: the same, but spaces are spaces.
+function plain(text) {
+  return shown(text).replaceAll(kSigns.get(' '), ' ');
+}
+
+/// A token as text, no longer than some characters.
 function shortened(token, most) {
   const characters = [...shown(token)];
   return characters.length <= most ? characters.join('') : characters.slice(0, most - 1).join('') + '\u2026';

@@ -9,25 +9,27 @@ function matrixView() {
   const element = make('div', {}, canvas, make('p', {class: 'quiet'},
       'Each row is a token, each column one that it may look at: itself or an earlier one. The darker, ' +
       'the more attention (square root of it).'), zoom);
-  let seen = {from: 0, count: 1, margin: 0, side: 1};
+  const picture = document.createElement('canvas');
+  let drawn = '', seen = {from: 0, count: 1, margin: 0, side: 1};
 
   const draw = () => {
     const tokens = tokensNow(), head = headOf.get(chosen.head);
-    const width = Math.max(220, Math.min(element.parentElement?.clientWidth ?? 560, 640));
+    const width = Math.max(220, Math.min(element.parentElement?.clientWidth ?? 560, 640, Math.max(360, innerHeight - 400)));
     zoom.hidden = tokens.length <= 24;
     const count = Math.round(tokens.length ** (1 - slider.value) * Math.min(16, tokens.length) ** Number(slider.value));
     const at = queryNow() ?? tokens.length - 1;
     const from = Math.max(0, Math.min(tokens.length - count, Math.round(at - count * 0.75)));
-    const labelled = (width - 70) / count >= 9, margin = labelled ? 70 : 30;
+    const labelled = (width - 80) / count >= 9, margin = labelled ? 80 : 30;
     // Cells of whole pixels, where that costs little.
     const room = width - margin, whole = Math.floor(room / count) * count;
     const side = whole > 0.8 * room ? whole : room, cell = side / count;
     seen = {from, count, margin, side};
     const context = prepare(canvas, margin + side, margin + side);
-    const picture = document.createElement('canvas');
-    const image = patternImage(head, from, count, Math.floor(side));
-    if (!image) return;
-    put(picture, image);
+    const key = [nameOf(head), chosen.text, chosen.normed, kDark.matches, from, count, Math.floor(side)].join();
+    if (key !== drawn) {
+      put(picture, patternImage(head, from, count, Math.floor(side)));
+      drawn = key;
+    }
     context.imageSmoothingEnabled = false;
     context.fillStyle = styleColour('--panel');
     context.fillRect(margin, margin, side, side);
@@ -35,9 +37,9 @@ function matrixView() {
     label(context, tokens, seen, labelled);
     const i = queryNow(), j = chosen.key;
     context.strokeStyle = styleColour('--mark');
-    context.lineWidth = 1.5;
-    if (i !== null && i >= from && i < from + count) context.strokeRect(margin, margin + (i - from) * cell, side, Math.max(cell, 2));
-    if (j !== null && j >= from && j < from + count) context.strokeRect(margin + (j - from) * cell, margin, Math.max(cell, 2), side);
+    context.lineWidth = 1;  // around the row, not on it
+    if (i !== null && i >= from && i < from + count) context.strokeRect(margin, margin + (i - from) * cell - 0.5, side, cell + 1);
+    if (j !== null && j >= from && j < from + count) context.strokeRect(margin + (j - from) * cell - 0.5, margin, cell + 1, side);
   };
   const label = (context, tokens, {from, count, margin, side}, labelled) => {
     const cell = side / count, i = queryNow();
@@ -87,52 +89,61 @@ const kLineHeight = 20;  // pixels a token; the style's too
 /// Queries on the left, keys on the right, a line for each weight that shows.
 function linesView() {
   const left = make('ol', {class: 'side from'}), right = make('ol', {class: 'side to'});
-  const canvas = make('canvas', {'aria-hidden': 'true'});
-  const box = make('div', {class: 'lines'}, left, canvas, right);
+  const all = make('canvas', {'aria-hidden': 'true'}), some = make('canvas', {'aria-hidden': 'true'});
+  const box = make('div', {class: 'lines', tabindex: '0'}, left, make('div', {class: 'between'}, all, some), right);
   const element = make('div', {}, make('p', {class: 'quiet'},
       'Left the tokens that look, right what they look at; the stronger the line, the more attention. ' +
       'Point at a token on the right to see who looks at it.'), box);
-  let filled = null, pointed = null;
+  let filled = null, drawn = '', pointed = null;  // pointed: the key under the pointer
 
   const fill = (tokens) => {
     filled = tokens;
     for (const [list, side] of [[left, 'from'], [right, 'to']])
       list.replaceChildren(...tokens.map((token, i) => make('li', {'data-at': String(i), 'data-side': side}, tokenElement(token))));
   };
-  const draw = (following = false) => {
-    const tokens = tokensNow(), head = headOf.get(chosen.head), scale = 1 / largestWeight();
-    if (filled !== tokens) fill(tokens);
-    const width = Math.max(60, Math.min(260, (box.clientWidth || 400) * 0.4)), height = tokens.length * kLineHeight;
-    const context = prepare(canvas, width, height), i = queryNow(), colour = styleColour('--mark');
-    const line = (query, key, strength) => {
-      context.globalAlpha = strength;
+  const pen = (canvas, width, height, thickness) => {
+    const context = prepare(canvas, width, height);
+    context.strokeStyle = styleColour('--mark');
+    context.lineWidth = thickness;
+    return (query, key, strength) => {
+      context.globalAlpha = Math.min(1, strength);
       context.beginPath();
       context.moveTo(0, (query + 0.5) * kLineHeight);
       context.lineTo(width, (key + 0.5) * kLineHeight);
       context.stroke();
     };
-    context.strokeStyle = colour;
-    context.lineWidth = 1;
-    const some = pointed !== null || i !== null;
+  };
+  const drawAll = (head, tokens, width, height, scale) => {
+    const key = [nameOf(head), chosen.text, chosen.normed, kDark.matches, width].join();
+    if (key === drawn) return;
+    drawn = key;
+    const line = pen(all, width, height, 1);
     for (let q = 0; q < tokens.length; ++q)
-      for (let k = 0; k <= q; ++k) {
-        const share = weightAt(head, q, k) * scale;
-        if (share > 0.04) line(q, k, share * (some ? 0.15 : 0.7));
-      }
-    context.lineWidth = 2;
-    if (pointed !== null) for (let q = pointed; q < tokens.length; ++q) line(q, pointed, weightAt(head, q, pointed) * scale);
-    else if (i !== null) for (let k = 0; k <= i; ++k) line(i, k, weightAt(head, i, k) * scale);
+      weightsOf(head, q).forEach((weight, k) => { if (weight * scale > 0.04) line(q, k, weight * scale); });
+  };
+  const drawSome = (head, tokens, width, height, scale) => {
+    const i = queryNow(), line = pen(some, width, height, 2), from = new Float32Array(tokens.length);
+    const weights = pointed === null && i !== null ? weightsOf(head, i) : [];
+    if (pointed !== null) for (let q = pointed; q < tokens.length; ++q) from[q] = weightAt(head, q, pointed) * scale;
+    from.forEach((share, q) => { if (share > 0) line(q, pointed, share); });
+    weights.forEach((weight, k) => { if (weight > 0) line(i, k, weight * scale); });
+    all.style.opacity = pointed !== null || i !== null ? 0.2 : 0.7;
+    for (const element of box.querySelectorAll('.query')) element.classList.remove('query');
     for (let k = 0; k < tokens.length; ++k) {
-      const to = right.children[k].firstChild, from = left.children[k].firstChild;
-      shade(to, pointed === null && i !== null ? weightAt(head, i, k) * scale : 0);
-      shade(from, pointed !== null ? weightAt(head, k, pointed) * scale : 0);
-      from.classList.toggle('query', pointed === null && k === i);
-      to.classList.toggle('query', k === pointed);
+      shade(right.children[k].firstChild, (weights[k] ?? 0) * scale);
+      shade(left.children[k].firstChild, from[k]);
     }
-    if (following && i !== null && !box.matches(':hover')) {
-      const top = i * kLineHeight;
-      if (top < box.scrollTop || top > box.scrollTop + box.clientHeight - kLineHeight) box.scrollTop = top - box.clientHeight / 2;
-    }
+    (pointed !== null ? right.children[pointed] : left.children[i])?.firstChild.classList.add('query');
+  };
+  const draw = (following = false) => {
+    const tokens = tokensNow(), head = headOf.get(chosen.head), scale = 1 / largestWeight();
+    if (filled !== tokens) fill(tokens);
+    const width = Math.round(Math.max(60, Math.min(260, (box.clientWidth || 400) * 0.4))), height = tokens.length * kLineHeight;
+    drawAll(head, tokens, width, height, scale);
+    drawSome(head, tokens, width, height, scale);
+    const top = (queryNow() ?? 0) * kLineHeight;
+    if (following && !box.matches(':hover') && (top < box.scrollTop || top > box.scrollTop + box.clientHeight - kLineHeight))
+      box.scrollTop = top - box.clientHeight / 2;
   };
   const redraw = oncePerFrame(draw);
   box.addEventListener('pointerover', (event) => {

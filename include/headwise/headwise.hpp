@@ -46,6 +46,7 @@
 #include "headwise/study/attribution.hpp"
 #include "headwise/study/circuits.hpp"
 #include "headwise/study/composition.hpp"
+#include "headwise/study/copying.hpp"
 #include "headwise/study/effects.hpp"
 #include "headwise/study/head.hpp"
 #include "headwise/study/importance.hpp"

@@ -23,8 +23,7 @@ Index ablated_sequences(const Decoder<T>& model, const Sequences& data) {
   const Index weights = parameter_count(copy);
   // Half the layers for each head and way, all of them for groups and the pruning curve.
   const double passes = 2.0 * static_cast<double>(model.config.layers * model.config.heads) + 60;
-  const double work =
-      passes * 2 * static_cast<double>(weights) * static_cast<double>(data.time());
+  const double work = passes * 2 * static_cast<double>(weights) * static_cast<double>(data.time());
   const auto affordable = static_cast<Index>(std::min(1e6, kAblationWork / work));
   return std::min(data.count(), std::max<Index>(4, affordable));
 }
@@ -77,6 +76,24 @@ Causes causes_of(const Decoder<T>& model, const Sequences& data,
   return found;
 }
 
+/// Tokens whose copying is looked at, at most: of a large vocabulary all would take minutes.
+constexpr Index kCopiedTokens = 2000;
+
+template <Real T>
+Readings readings_of(const Decoder<T>& model) {
+  Readings found;
+  found.composition = study::composition(model);
+  for (const study::Circuits& c : study::circuits(model)) {
+    found.ov.push_back(study::positivity(c.ov));
+    found.qk.push_back(study::positivity(c.qk));
+  }
+  const Index most = std::min(kCopiedTokens, model.config.vocab);
+  found.copying = study::top_copying(model, model.tok.weight.value, most);
+  if (!model.config.attention_only)
+    found.copying_effective = study::top_copying(model, study::effective_embedding(model), most);
+  return found;
+}
+
 }  // namespace
 
 template <Real T>
@@ -86,10 +103,12 @@ Findings find(const Decoder<T>& model, const study::Sets& sets, std::uint64_t se
   tell("scoring what heads look at");
   found.heads = study::study_heads(model, sets, seed);
   found.causes = causes_of(model, sets.data, found.heads, seed, tell);
+  tell("reading the weights");
+  found.weights = readings_of(model);
   return found;
 }
 
-#define HEADWISE_INSTANTIATE(T)                                                     \
+#define HEADWISE_INSTANTIATE(T) \
   template Findings find(const Decoder<T>&, const study::Sets&, std::uint64_t, const Telling&);
 HEADWISE_INSTANTIATE(float)
 HEADWISE_INSTANTIATE(double)

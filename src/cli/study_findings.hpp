@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "headwise/study/circuits.hpp"
+#include "headwise/study/composition.hpp"
 #include "headwise/study/effects.hpp"
 #include "headwise/study/pruning.hpp"
 #include "headwise/study/study.hpp"
@@ -21,18 +23,28 @@ struct GroupFinding {
 
 /// What the loss says of heads.
 struct Causes {
-  Index sequences = 0;  ///< that heads were ablated on
-  double loss = 0;      ///< of the unchanged model on them, nats a token
+  Index sequences = 0;               ///< that heads were ablated on
+  double loss = 0;                   ///< of the unchanged model on them, nats a token
   std::vector<study::Effect> heads;  ///< in the order of heads_of(), like the next
   std::vector<double> importance;
   std::vector<GroupFinding> groups;
   study::PruningCurve pruning;
 };
 
+/// What the weights alone say.
+struct Readings {
+  std::vector<study::Composition> composition;
+  std::vector<double> ov, qk;              ///< positivity of the circuits' eigenvalues, by head
+  std::vector<study::TopCopying> copying;  ///< by head
+  std::vector<study::TopCopying>
+      copying_effective;  ///< by the effective embedding; empty without MLP
+};
+
 /// Everything that was found out about a model's heads.
 struct Findings {
   std::vector<study::HeadStudy> heads;
   Causes causes;
+  Readings weights;
 };
 
 /// Told what is being done.

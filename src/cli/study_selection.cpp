@@ -38,13 +38,13 @@ std::vector<Index> parse_list(const std::string& option, const std::string& text
 Range Range::parse(const std::string& option, const std::string& text) {
   if (text.empty()) return {};
   const std::vector<std::string> ends = parts_of(text, ':');
-  const auto number = [&](const std::string& end) {
-    return end.empty() ? std::optional<Index>(0) : parse_number<Index>(end);
+  const auto number = [&](const std::string& part) {
+    return part.empty() ? std::optional<Index>(0) : parse_number<Index>(part);
   };
   const auto begin = number(ends.front()), end = number(ends.back());
-  require<UsageError>(ends.size() == 2 && begin && end && *begin >= 0 &&
-                          (ends.back().empty() || *begin < *end),
-                      "{}: expected A:B with 0 <= A < B, such as 10:50, got '{}'", option, text);
+  require<UsageError>(
+      ends.size() == 2 && begin && end && *begin >= 0 && (ends.back().empty() || *begin < *end),
+      "{}: expected A:B with 0 <= A < B, such as 10:50, got '{}'", option, text);
   return {*begin, *end};
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "headwise/study/copying.hpp"
+
 namespace headwise::study {
 namespace {
 
@@ -40,7 +42,12 @@ std::vector<HeadStudy> study_heads(const Decoder<T>& model, const Sets& sets, st
     keep(on, scores);
   };
   patterns_on(On::data, sets.data);
-  if (sets.repeated) patterns_on(On::repeated, *sets.repeated);
+  if (sets.repeated) {
+    patterns_on(On::repeated, *sets.repeated);
+    const auto copying = copying_scores(model, *sets.repeated);
+    for (std::size_t i = 0; i < heads.size(); ++i)
+      if (copying[i]) heads[i].on[On::repeated][Score::copying] = *copying[i];
+  }
   if (sets.stories) keep(On::stories, relation_scores(model, *sets.stories));
   name_roles(heads, rule);
   return heads;

@@ -43,12 +43,18 @@ std::vector<Batch> batches_of(const Sequences& data, Index count) {
 /// Each role's heads, and those without one.
 std::vector<GroupFinding> group_heads(const std::vector<HeadStudy>& heads) {
   std::vector<GroupFinding> groups;
-  for (const study::RoleGroup& g : study::role_groups(heads))
-    groups.push_back({g.role, g.label, {.heads = g.heads}});
+  const auto add = [&](std::optional<study::Score> role, const std::string& label,
+                       const HeadSet& of) {
+    GroupFinding& added = groups.emplace_back();
+    added.role = role;
+    added.label = label;
+    added.group.heads = of;
+  };
+  for (const study::RoleGroup& g : study::role_groups(heads)) add(g.role, g.label, g.heads);
   HeadSet rest;
   for (const HeadStudy& head : heads)
     if (!head.role) rest.push_back(head.id);
-  if (!rest.empty()) groups.push_back({std::nullopt, "no role", {.heads = rest}});
+  if (!rest.empty()) add(std::nullopt, "no role", rest);
   return groups;
 }
 

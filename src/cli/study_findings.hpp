@@ -18,7 +18,7 @@ namespace headwise::cli {
 struct GroupFinding {
   std::optional<study::Score> role;  ///< nothing: the heads without a role
   std::string label;
-  study::Group group;
+  study::Group group{};
 };
 
 /// What the loss says of heads.

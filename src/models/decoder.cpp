@@ -69,6 +69,15 @@ Var<T> Decoder<T>::resume(const Ctx<T>& ctx, Index layer, const Var<T>& resid) c
 }
 
 template <Real T>
+Var<T> Decoder<T>::resume(const Ctx<T>& ctx, Index layer, const Var<T>& resid,
+                          const Var<T>& z) const {
+  require(layer >= 0 && layer < config.layers, "decoder: no heads {} to resume at, of {} layers",
+          layer, config.layers);
+  const Block<T>& block = blocks[static_cast<std::size_t>(layer)];
+  return resume(ctx, layer + 1, block.with_heads(ctx.in("blocks", layer), resid, z));
+}
+
+template <Real T>
 Var<T> Decoder<T>::loss(const Ctx<T>& ctx, const Ids& ids, const Ids& targets) const {
   if (config.vocab < kLargeVocab) return cross_entropy((*this)(ctx, ids), targets);
   const Var<T> x = final(ctx, ids);

@@ -76,7 +76,7 @@ MultiHeadAttention<T>::MultiHeadAttention(const BlockConfig& c, Rng& rng)
       dropout(c.dropout) {}
 
 template <Real T>
-Var<T> MultiHeadAttention<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) const {
+Var<T> MultiHeadAttention<T>::z(const Ctx<T>& ctx, const Var<T>& x) const {
   const Var<T> q = ctx.tap("q", w_q(ctx, x));
   const Var<T> k = ctx.tap("k", w_k(ctx, x));
   const Var<T> v = ctx.tap("v", w_v(ctx, x));
@@ -85,8 +85,12 @@ Var<T> MultiHeadAttention<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) con
   Attend<T> how{.heads = heads, .mask = seen.mask, .dropout = dropout};
   how.random = ctx.random;
   how.tap = pattern.if_wanted();
-  const Var<T> z = ctx.tap("z", attention(q, seen.k, seen.v, how));
-  return ctx.tap("out", w_o(ctx, z));
+  return attention(q, seen.k, seen.v, how);
+}
+
+template <Real T>
+Var<T> MultiHeadAttention<T>::out(const Ctx<T>& ctx, const Var<T>& z) const {
+  return ctx.tap("out", w_o(ctx, ctx.tap("z", z)));
 }
 
 template <Real T>
@@ -113,9 +117,14 @@ Block<T>::Block(const BlockConfig& c, Rng& rng)
 
 template <Real T>
 Var<T> Block<T>::operator()(const Ctx<T>& ctx, const Var<T>& x) const {
-  const auto drop = [&](const Var<T>& y) { return headwise::dropout(y, dropout, ctx.random); };
   const Var<T> pre = ctx.tap("resid_pre", x);
-  const Var<T> attended = drop(attn(ctx.in("attn"), ln1(ctx, pre)));
+  return with_heads(ctx, pre, attn.z(ctx.in("attn"), ln1(ctx, pre)));
+}
+
+template <Real T>
+Var<T> Block<T>::with_heads(const Ctx<T>& ctx, const Var<T>& pre, const Var<T>& z) const {
+  const auto drop = [&](const Var<T>& y) { return headwise::dropout(y, dropout, ctx.random); };
+  const Var<T> attended = drop(attn.out(ctx.in("attn"), z));
   if (!mlp) return ctx.tap("resid_post", pre + attended);
   SumAndNorm<T> mid;
   if (ctx.wants("resid_mid")) {  // the same bits, with the stream on show

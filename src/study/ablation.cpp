@@ -22,6 +22,7 @@ std::set<std::string, std::less<>> needed(const std::vector<Ablation>& ablations
     if (a.heads.empty()) continue;
     const Index first = first_layer(a);
     names.insert(stream_name(first));
+    names.insert(attention_name(first, "z"));
     if (a.patterns == Patterns::frozen)
       for (Index i = first + 1; i < layers; ++i) names.insert(attention_name(i, "pattern"));
     if (a.instead == Instead::resample)
@@ -150,8 +151,8 @@ void add_batch(const Decoder<T>& model, const Batch& batch, const std::vector<Ab
     if (a.heads.empty()) return;
     Ablating<T> probe(a, stock, model.config);
     const Index first = first_layer(a);
-    const Var<T> stream(seen[stream_name(first)]);
-    const Var<T> logits = model.resume({.probe = &probe}, first, stream);
+    const Var<T> stream(seen[stream_name(first)]), z(seen[attention_name(first, "z")]);
+    const Var<T> logits = model.resume({.probe = &probe}, first, stream, z);
     const std::vector<double> changed = losses(logits.value(), batch.targets);
     for (std::size_t b = 0; b < clean.size(); ++b) sums.rises[i] += changed[b] - clean[b];
   });

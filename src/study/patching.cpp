@@ -133,6 +133,7 @@ Patching patch_heads(const Decoder<T>& model, const std::vector<Id>& clean,
     zs.insert(attention_name(i, "z"));
     streams.insert(stream_name(i));
   }
+  streams.insert(zs.begin(), zs.end());
   Recording<T> of_clean(zs), of_corrupt(streams);
   const Tensor<T> after_clean = model({.probe = &of_clean}, as_batch(clean)).value();
   const Tensor<T> after_corrupt = model({.probe = &of_corrupt}, as_batch(corrupt)).value();
@@ -148,8 +149,9 @@ Patching patch_heads(const Decoder<T>& model, const std::vector<Id>& clean,
     const Index layer = heads[h].layer;
     const Index first = item % parts * together, end = std::min(time, first + together);
     Patch<T> patch(heads[h], config.heads, of_clean[attention_name(layer, "z")], first);
-    const Var<T> streams_then = copies(of_corrupt[stream_name(layer)], end - first);
-    const Tensor<T> logits = model.resume({.probe = &patch}, layer, streams_then).value();
+    const Var<T> stream = copies(of_corrupt[stream_name(layer)], end - first),
+                 z = copies(of_corrupt[attention_name(layer, "z")], end - first);
+    const Tensor<T> logits = model.resume({.probe = &patch}, layer, stream, z).value();
     const auto vocab = static_cast<std::size_t>(config.vocab);
     for (Index t = first; t < end; ++t) {
       const auto row = logits.values().subspan(static_cast<std::size_t>(t - first) * vocab, vocab);

@@ -24,14 +24,23 @@ TEST_CASE("a forward pass goes on from any layer with the same bits", "[study]")
   const ModelConfig config{.vocab = 9, .layers = 3, .heads = 2, .width = 8, .context = 6};
   const Decoder<float> model = test::rough_decoder<float>(config, 3);
   const Ids ids = test::random_ids({2, 6}, 9, 4);
-  Recording<float> seen(
-      {"blocks.0.resid_pre", "blocks.1.resid_pre", "blocks.2.resid_pre", "blocks.2.resid_post"});
+  Recording<float> seen({"blocks.0.resid_pre", "blocks.1.resid_pre", "blocks.2.resid_pre",
+                         "blocks.2.resid_post", "blocks.0.attn.z", "blocks.1.attn.z",
+                         "blocks.2.attn.z"});
   const Tensor<float> whole = model({.probe = &seen}, ids).value();
   for (Index layer = 0; layer <= 3; ++layer) {
     const std::string name =
         layer < 3 ? fmt::format("blocks.{}.resid_pre", layer) : "blocks.2.resid_post";
     CHECK(test::same_bits(model.resume({}, layer, Var<float>(seen[name])).value(), whole));
   }
+  for (Index layer = 0; layer < 3; ++layer) {
+    const Var<float> stream(seen[fmt::format("blocks.{}.resid_pre", layer)]),
+        z(seen[attention_name(layer, "z")]);
+    CHECK(test::same_bits(model.resume({}, layer, stream, z).value(), whole));
+  }
+  CHECK_THROWS_AS(model.resume({}, 3, Var<float>(seen["blocks.0.resid_pre"]),
+                               Var<float>(seen["blocks.0.attn.z"])),
+                  ShapeError);
   CHECK_THROWS_AS(model.resume({}, 4, Var<float>(seen["blocks.0.resid_pre"])), ShapeError);
   CHECK_THROWS_AS(seen["final"], ShapeError);
 }

@@ -148,6 +148,15 @@ TEST_CASE("a long prompt is patched in parts", "[study]") {
   }
 }
 
+TEST_CASE("a difference that is nothing but rounding is no scale", "[study]") {
+  Decoder<float> model = test::rough_decoder<float>(kConfig, 3);
+  float* tokens = model.tok.weight.value.data();
+  for (Index j = 0; j < 8; ++j) tokens[7 * 8 + j] = tokens[4 * 8 + j] * (1 + 3e-7F);
+  const std::vector<Id> clean = {3, 1, 4, 9}, corrupt = {3, 1, 7, 9};
+  CHECK(difference(model, clean, as_it_is<float>) != difference(model, corrupt, as_it_is<float>));
+  CHECK_THROWS_AS(patch_heads(model, clean, corrupt, kAnswers), UsageError);
+}
+
 TEST_CASE("prompts that cannot be patched are refused in the user's words", "[study]") {
   const Decoder<float> model = test::rough_decoder<float>(kConfig, 3);
   const auto message = [&](const std::vector<Id>& clean, const std::vector<Id>& corrupt,

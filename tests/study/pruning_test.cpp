@@ -69,6 +69,7 @@ TEST_CASE("many heads are removed several at a time", "[study]") {
   CHECK(numbers(2) == std::vector<Index>{0, 24});
   CHECK(numbers(6) == std::vector<Index>{0, 5, 10, 14, 19, 24});
   CHECK(numbers(10).size() == 10);
+  CHECK(numbers(PruningOptions{}.points).size() == 9);
   CHECK(numbers(100).size() == 25);
   const auto with = [&](const PruningOptions& options, const std::vector<double>& importances) {
     return pruning_curve(model, {batch}, importances, options);

@@ -65,6 +65,9 @@ struct Decoder {
   /// Those logits, given the residual stream (B,T,C) before block `layer`, from 0 to config.layers:
   /// with all layers behind it, what the logit lens reads. The bits of a whole forward pass.
   Var<T> resume(const Ctx<T>& ctx, Index layer, const Var<T>& resid) const;
+  /// The same, given z (B,T,C) of that block's heads as well: goes on from its tap, so that who
+  /// changes heads does not pay for them. There must be such a block.
+  Var<T> resume(const Ctx<T>& ctx, Index layer, const Var<T>& resid, const Var<T>& z) const;
 
   /// An empty cache for so many sequences of up to `capacity` tokens, config.context at most.
   Cache<T> cache(Index sequences, Index capacity) const;

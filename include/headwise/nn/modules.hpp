@@ -72,7 +72,10 @@ struct MultiHeadAttention {
   double dropout;
 
   MultiHeadAttention(const BlockConfig& config, Rng& rng);
-  Var<T> operator()(const Ctx<T>& ctx, const Var<T>& x) const;
+  Var<T> operator()(const Ctx<T>& ctx, const Var<T>& x) const { return out(ctx, z(ctx, x)); }
+  /// Its two halves: the heads of x, and what W_O makes of them.
+  Var<T> z(const Ctx<T>& ctx, const Var<T>& x) const;
+  Var<T> out(const Ctx<T>& ctx, const Var<T>& z) const;
   void visit(auto&& v) {
     v("w_q", w_q);
     v("w_k", w_k);
@@ -108,6 +111,8 @@ struct Block {
 
   Block(const BlockConfig& config, Rng& rng);
   Var<T> operator()(const Ctx<T>& ctx, const Var<T>& x) const;
+  /// The same from the heads on, given their z (B,T,C) of x.
+  Var<T> with_heads(const Ctx<T>& ctx, const Var<T>& x, const Var<T>& z) const;
   void visit(auto&& v) {
     v("ln1", ln1);
     v("attn", attn);

@@ -45,12 +45,12 @@ struct Ablated {
 /// few sequences, a position's own mean would be little else than what is to be taken away.
 /// Resampling takes z along one cycle through the batch's sequences, drawn from the seed and the
 /// batch's number, the same for all heads of all ablations: no sequence keeps its own.
-/// The unchanged model runs once or twice; each ablation costs the layers from its first head on.
-/// Holds the streams and, for frozen patterns, the patterns (L,B,H,T,T) of one batch, and a pass a
-/// thread. No figure depends on the other ablations, on their order, or, but for resampling and the
-/// forward pass's last bits, on how sequences are put into batches.
-/// Throws ShapeError for a head that the model does not have, for targets of another shape than the
-/// inputs, and when no position counts; UsageError for resampling from a batch of one sequence.
+/// The unchanged model runs once or twice; each ablation costs what comes after its first layer of
+/// heads. Holds the streams and, for frozen patterns, the patterns (L,B,H,T,T) of one batch, and a
+/// pass a thread. No figure depends on the other ablations, on their order, or, but for resampling
+/// and the forward pass's last bits, on how sequences are put into batches. Throws ShapeError for a
+/// head that the model does not have, for targets of another shape than the inputs, and when no
+/// position counts; UsageError for resampling from a batch of one sequence.
 template <Real T>
 Ablated ablate(const Decoder<T>& model, const std::vector<Batch>& batches,
                const std::vector<Ablation>& ablations, std::uint64_t seed = 1);

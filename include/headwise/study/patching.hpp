@@ -29,10 +29,11 @@ struct Patching {
 /// where the patch changes nothing, M_patched = M_corrupt, and 1 where the run ends as the clean
 /// one does, M_patched = M_clean; of all linear scales of M only this one is both. It may be below
 /// 0 or above 1, and the effects of several heads need not add up. All heads together need not give
-/// 1 either: the embeddings remain those of the corrupt prompt. Costs, for each head and position,
-/// the layers from the head on. Throws UsageError, naming --clean and --corrupt, for prompts
-/// without tokens, of different lengths or beyond the model's context, when the answers are one
-/// token, and when M hardly differs; ShapeError for an answer outside the vocabulary.
+/// 1 either: the embeddings remain those of the corrupt prompt.
+/// Costs, for each head and position, what comes after its layer of heads.
+/// Throws UsageError, naming --clean and --corrupt, for prompts without tokens, of different
+/// lengths or beyond the model's context, when the answers are one token, and when M hardly
+/// differs; ShapeError for an answer outside the vocabulary.
 template <Real T>
 Patching patch_heads(const Decoder<T>& model, const std::vector<Id>& clean,
                      const std::vector<Id>& corrupt, const Answers& answers = {});

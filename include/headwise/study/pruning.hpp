@@ -9,8 +9,8 @@
 namespace headwise::study {
 
 struct PruningOptions {
-  Index points = 10;  ///< numbers of heads looked at, 0 and all included: at least 2
-  Index orders = 3;   ///< random orders: at least 1
+  Index points = 9;  ///< numbers of heads looked at, 0 and all included: at least 2
+  Index orders = 3;  ///< random orders: at least 1
   std::uint64_t seed = 1;
 };
 

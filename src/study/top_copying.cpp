@@ -8,7 +8,6 @@
 namespace headwise::study {
 namespace {
 
-constexpr Index kRows = 1024;  // of a token table that are converted to double at a time
 // Tokens, and logits of each, that are computed and compared at a time: what fits the second cache.
 constexpr Index kTokens = 128, kLogits = 512;
 
@@ -32,12 +31,6 @@ Tensor<double> seen_by_logits(const Decoder<T>& model, const FoldedAttention& at
     gemm<double>(1, as_rows(read), as_rows(attn.o), 0, as_rows(seen).block(i, 0, rows, c));
   }
   return seen;
-}
-
-double dot(const double* a, const double* b, Index n) {
-  double sum = 0;
-  for (Index i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
 }
 
 /// Adds to `rank` how many of the logits of tokens from `first` on count as larger than that of

@@ -10,9 +10,6 @@
 namespace headwise::study {
 namespace {
 
-/// Rows of a token table that are converted to double at a time.
-constexpr Index kRows = 1024;
-
 /// a^T b for tables (V,C): (C,C) in double.
 template <Real T>
 Tensor<double> over_tokens(const Tensor<T>& a, const Tensor<T>& b) {

@@ -10,13 +10,6 @@
 namespace headwise::study {
 namespace {
 
-/// <a, b>, element by element.
-double dot(const double* a, const double* b, Index n) {
-  double sum = 0;
-  for (Index i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
 double root(double square) { return std::sqrt(std::max(0.0, square)); }
 
 /// The (D,D) products of each head's factors with themselves, from which all norms follow:

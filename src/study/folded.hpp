@@ -17,6 +17,16 @@ Tensor<double> in_double(const Tensor<T>& table) {
   return in_double(table, 0, table.shape().rows());
 }
 
+/// Rows of a token table that are converted at a time: it is never held in double.
+inline constexpr Index kRows = 1024;
+
+/// <a, b>.
+inline double dot(const double* a, const double* b, Index n) {
+  double sum = 0;
+  for (Index i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
 /// w diag(gain) P: weights w (N,C) that read a norm's result, as they read the stream before it. A
 /// norm is P x / sigma * gain + bias, where P takes the mean off, so all of it is linear in x but
 /// sigma, which scales a position as a whole, and the bias, which does not depend on x.

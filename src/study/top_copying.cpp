@@ -8,8 +8,8 @@
 namespace headwise::study {
 namespace {
 
-constexpr Index kRows = 1024;  // of a token table that are converted to double at a time
-constexpr Index kTokens = 32;  // whose logits one task holds at a time
+// Tokens, and logits of each, that are computed and compared at a time: what fits the second cache.
+constexpr Index kTokens = 128, kLogits = 512;
 
 /// The tokens to look at: all V, or `most` of them, evenly spread.
 std::vector<Index> chosen(Index v, Index most) {
@@ -33,12 +33,36 @@ Tensor<double> seen_by_logits(const Decoder<T>& model, const FoldedAttention& at
   return seen;
 }
 
-/// How many logits count as larger than that of `own`.
-Index rank_of(const double* logits, Index v, Index own) {
-  const double x = logits[own];
-  Index larger = 0;
-  for (Index i = 0; i < v; ++i) larger += logits[i] > x || (logits[i] == x && i < own) ? 1 : 0;
-  return larger;
+/// Adds to `rank` how many of the logits of tokens from `first` on count as larger than that of
+/// token `own`, which is x.
+void count_larger(const double* logits, Index n, Index first, Index own, double x, Index& rank) {
+  for (Index i = 0; i < n; ++i)
+    rank += logits[i] > x || (logits[i] == x && first + i < own) ? 1 : 0;
+}
+
+/// How many logits count as larger than a token's own.   written (n,D) is what a head writes of
+/// each of the tokens, seen (V,D) what each logit sees.
+std::vector<Index> ranks_of(const std::vector<Index>& tokens, Mat<const double> written,
+                            Mat<const double> seen) {
+  const Index n = written.rows, v = seen.rows, d = seen.cols;
+  std::vector<Index> ranks(static_cast<std::size_t>(n));
+  parallel_for(n, kTokens, [&](Index begin, Index end) {
+    std::vector<double> block(static_cast<std::size_t>((end - begin) * kLogits));
+    for (Index first = 0; first < v; first += kLogits) {
+      const Index some = std::min(kLogits, v - first);
+      gemm_tile<double>(1, written.block(begin, 0, end - begin, d),
+                        seen.block(first, 0, some, d).t(), 0,
+                        {block.data(), end - begin, some, kLogits});
+      for (Index i = begin; i < end; ++i) {
+        const Index own = tokens[static_cast<std::size_t>(i)];
+        const double x = dot(written.data + i * written.ld, seen.data + own * seen.ld, d);
+        double* const logits = block.data() + (i - begin) * kLogits;
+        if (own >= first && own < first + some) logits[own - first] = x;  // rounded as x is
+        count_larger(logits, some, first, own, x, ranks[static_cast<std::size_t>(i)]);
+      }
+    }
+  });
+  return ranks;
 }
 
 }  // namespace
@@ -58,24 +82,14 @@ std::vector<TopCopying> top_copying(const Decoder<T>& model, const Tensor<T>& em
     std::copy_n(embedding.data() + tokens[static_cast<std::size_t>(i)] * c, c, to + i * c);
 
   std::vector<TopCopying> all;
-  const auto room = static_cast<std::size_t>(kTokens * v);
-  std::vector<double> logits(static_cast<std::size_t>(workers()) * room);
-  std::vector<Index> ranks(static_cast<std::size_t>(n));
   for (Index layer = 0; layer < model.config.layers; ++layer) {
     const FoldedAttention attn(model.blocks[static_cast<std::size_t>(layer)]);
     const Tensor<double> seen = seen_by_logits(model, attn);
     gemm<double>(1, as_rows(std::as_const(sources)), as_rows(attn.v).t(), 0, as_rows(values));
     const Mat<const double> written = as_rows(std::as_const(values));
     for (Index h = 0; h < heads; ++h) {
-      parallel_for(n, kTokens, [&](Index begin, Index end) {
-        double* const column = logits.data() + static_cast<std::size_t>(worker()) * room;
-        gemm_tile<double>(1, written.block(begin, h * d, end - begin, d),
-                          as_rows(seen).block(0, h * d, v, d).t(), 0, {column, end - begin, v, v});
-        for (Index i = begin; i < end; ++i) {
-          const auto token = static_cast<std::size_t>(i);
-          ranks[token] = rank_of(column + (i - begin) * v, v, tokens[token]);
-        }
-      });
+      const std::vector<Index> ranks =
+          ranks_of(tokens, written.block(0, h * d, n, d), as_rows(seen).block(0, h * d, v, d));
       const auto share = [&](Index below) {
         return static_cast<double>(std::count_if(ranks.begin(), ranks.end(),
                                                  [&](Index rank) { return rank < below; })) /

@@ -32,12 +32,6 @@ class Moved {
   Tensor<double> o_, v_;
 };
 
-double dot(const double* a, const double* b, Index n) {
-  double sum = 0;
-  for (Index i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
 template <Real T>
 void require_values(const char* where, const MultiHeadAttention<T>& attn, const Tensor<T>& v) {
   const Index c = attn.w_o.weight.value.shape()[0];

@@ -1,5 +1,7 @@
 #include "headwise/study/circuits.hpp"
 
+#include <algorithm>
+
 #include "headwise/study/composition.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
@@ -22,7 +24,8 @@ Tensor<T> diagonal(Index n, T value) {
 template <Real T>
 Decoder<T> plain_head(T value, const Tensor<T>& tokens) {
   Rng rng(1);
-  Decoder<T> model({.vocab = 8, .layers = 1, .heads = 1, .width = 8, .context = 4}, rng);
+  Decoder<T> model({.vocab = tokens.shape()[0], .layers = 1, .heads = 1, .width = 8, .context = 4},
+                   rng);
   MultiHeadAttention<T>& attn = model.blocks[0].attn;
   model.tok.weight.value = tokens;
   attn.w_v.weight.value = attn.w_q.weight.value = diagonal<T>(8, 1);
@@ -66,6 +69,33 @@ TEST_CASE("equal logits rank by token, and fewer tokens are spread evenly", "[st
   CHECK(some.top1 == 1.0 / 4);
   CHECK(some.top5 == 3.0 / 4);
   CHECK(positivity(circuits(silent)[0].ov) == 0);
+}
+
+TEST_CASE("a vocabulary is read to its last token", "[study]") {
+  // 1100 tokens, more than are read at a time, all of them zero but eight near the end.
+  Tensor<double> tokens = Tensor<double>::zeros({1100, 8});
+  const auto apart = diagonal<double>(8, 1), random = test::random_tensor<double>({8, 8}, 2);
+  std::copy_n(random.data(), 64, tokens.data() + 1090 * 8);
+  const Circuits many = circuits(plain_head(1.0, tokens))[0],
+                 few = circuits(plain_head(1.0, random))[0];
+  const auto largest = [](const std::vector<std::complex<double>>& values) {
+    double most = 0;
+    for (const auto& value : values) most = std::max(most, std::abs(value));
+    return most;
+  };
+  CHECK(largest(many.ov) == Approx(largest(few.ov)).epsilon(1e-12));
+  CHECK(largest(many.qk) == Approx(largest(few.qk)).epsilon(1e-12));
+
+  std::copy_n(apart.data(), 64, tokens.data() + 1090 * 8);
+  const Decoder<double> model = plain_head(1.0, tokens);
+  const TopCopying head = top_copying(model, tokens)[0];  // a zero is as likely as any other
+  CHECK(head.top1 == Approx(9.0 / 1100).epsilon(1e-12));
+  CHECK(head.top5 == Approx(13.0 / 1100).epsilon(1e-12));
+
+  const Block<double>& first = model.blocks[0];
+  const Var<double> x(tokens);
+  CHECK(test::relative_gap(effective_embedding(model),
+                           (x + (*first.mlp)({}, (*first.ln2)({}, x))).value()) < 1e-14);
 }
 
 TEST_CASE("circuits refuse what they cannot read", "[study][errors]") {

@@ -51,6 +51,17 @@ TEMPLATE_TEST_CASE("composition of heads of width 1 is a cosine", "[study]", flo
     CHECK(of(all, from, to).q == 0);  // one that writes nothing, one whose queries read nothing
 }
 
+TEST_CASE("composition lists every pair of layers by its earlier head", "[study]") {
+  ModelConfig config = thin();
+  config.layers = 3, config.heads = 2;
+  std::vector<std::string> pairs;
+  for (const Composition& pair : composition(test::rough_decoder<float>(config, 1)))
+    pairs.push_back(name_of(pair.from) + " " + name_of(pair.to));
+  CHECK(pairs == std::vector<std::string>{"0.0 1.0", "0.0 1.1", "0.0 2.0", "0.0 2.1", "0.1 1.0",
+                                          "0.1 1.1", "0.1 2.0", "0.1 2.1", "1.0 2.0", "1.0 2.1",
+                                          "1.1 2.0", "1.1 2.1"});
+}
+
 TEST_CASE("composition of random heads is 1/sqrt(C) in the root mean square", "[study]") {
   const test::OneThread one;
   const ModelConfig config{.vocab = 5, .layers = 2, .heads = 4, .width = 64, .context = 4};

@@ -1,10 +1,10 @@
 // What weights say, against NumPy: see golden/README.md and golden/study_golden.py.
+#include "support/golden.hpp"
 #include "headwise/study/circuits.hpp"
 #include "headwise/study/composition.hpp"
 #include "headwise/study/raised.hpp"
 #include "headwise/study/recording.hpp"
 #include "headwise/study/value_norms.hpp"
-#include "support/golden.hpp"
 
 using namespace headwise;
 using namespace headwise::study;

@@ -40,8 +40,8 @@ struct TopCopying {
 
 /// Those of every head, layer by layer, for an embedding (V,C): model.tok.weight.value, or
 /// effective_embedding(). Norms as in Circuits. At most `most` tokens are looked at, evenly spread
-/// over the vocabulary; 0 means all. The work is 2 V most C a layer and the memory two embeddings
-/// in double: all 50257 tokens of gpt2 take some minutes on two cores, 1000 of them a few seconds.
+/// over the vocabulary; 0 means all. The work is 2 V C (C + most) a layer, beside which the rest is
+/// nothing: for gpt2 1.6e12 operations with 1000 tokens, but 47e12 with all 50257 of them.
 /// Throws ShapeError when the embedding is not (V,C), UsageError for a negative `most`.
 template <Real T>
 std::vector<TopCopying> top_copying(const Decoder<T>& model, const Tensor<T>& embedding,

@@ -19,6 +19,11 @@ function coloursOf(ramp) {
   }
   return colours;
 }
+/// Black or white, whichever can be read on a colour (WCAG's relative luminance).
+function inkOn(colour) {
+  const [r, g, b] = [...new Uint8Array(new Uint32Array([colour]).buffer)].map((v) => ((v / 255 + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? '#000' : '#fff';
+}
 const kColours = {
   light: kRamps.light.map(coloursOf),
   dark: kRamps.dark.map(coloursOf),
@@ -41,7 +46,7 @@ function shade(element, share) {
   if (element.dataset.shade === mark) return;  // browsers take long over styles
   element.dataset.shade = mark;
   element.style.backgroundColor = i > 0 ? asCss(colours()[0][i]) : '';
-  element.style.color = i > 0 ? ((i > 127) !== kDark.matches ? '#fff' : '#111') : '';
+  element.style.color = i > 0 ? inkOn(colours()[0][i]) : '';
 }
 /// A value of a custom property of the style; asking the browser each time is slow.
 const kStyleValues = new Map();

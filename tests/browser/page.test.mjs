@@ -216,6 +216,7 @@ test('each part of the document has its picture', () => withPage('small', {}, as
   }
   assert.equal(await page.$$eval('#timeline-section .panel', (all) => all.length), 2);
   assert.equal(await page.$$eval('#timeline-section path.curve', (all) => all.length), 2 + 8);
+  await page.locator('#timeline-score').scrollIntoViewIfNeeded();
   await page.selectOption('#timeline-score', 'previous_token');
   await settled(page);
   assert.match(await text(page, '#timeline-section .read'), /^step 2000: loss 1\.600.*; 0\.1 0\.93/);

@@ -5,10 +5,12 @@ function matrixView() {
   const canvas = make('canvas', {class: 'matrix', tabindex: '0', role: 'img',
     'aria-label': 'attention of each token, a row, to each earlier one, a column; arrow keys move'});
   const slider = make('input', {type: 'range', min: '0', max: '1', step: '0.01', value: '0', id: 'zoom', input: () => draw()});
+  const ramp = make('canvas', {class: 'ramp', 'aria-hidden': 'true'}), most = make('span', {});
+  const scale = make('span', {class: 'scale'}, '0 ', ramp, ' ', most);  // its middle is a quarter: a square root
   const zoom = make('label', {class: 'choice'}, 'enlarge ', slider);
   const element = make('div', {}, canvas, make('p', {class: 'quiet'},
-      'Each row is a token, each column one that it may look at: itself or an earlier one. The darker, ' +
-      'the more attention (square root of it).'), zoom);
+      'Each row is a token, each column one that it may look at: itself or an earlier one. The stronger the ' +
+      'colour, the more attention: ', scale), zoom);
   const picture = document.createElement('canvas');
   let drawn = '', seen = {from: 0, count: 1, margin: 0, side: 1};
 
@@ -29,6 +31,8 @@ function matrixView() {
     if (key !== drawn) {
       put(picture, patternImage(head, from, count, Math.floor(side)));
       drawn = key;
+      putRow(ramp, Float32Array.from({length: 128}, (unused, k) => (k / 127) ** 2 * largestWeight()), 128);
+      most.textContent = number(largestWeight(), chosen.normed ? 2 : 0);
     }
     context.imageSmoothingEnabled = false;
     context.fillStyle = styleColour('--panel');

@@ -26,6 +26,7 @@ constexpr Row kCommands[] = {
     {"eval", "loss, bits per token and byte, perplexity of a trained model; a task's right answers",
      eval_command},
     {"gradcheck", "compare gradients with finite differences, in double", gradcheck_command},
+    {"study", "what each head of a trained model does: scores, ablations, pictures", study_command},
     {"data", "write the stories or a task's sequences, or show what is known of them",
      data_command},
     {"bench", "speed on this machine", bench_command},

@@ -99,6 +99,7 @@ std::function<int()> train_command(CLI::App& app, CommonOptions& common);
 std::function<int()> sample_command(CLI::App& app, CommonOptions& common);
 std::function<int()> eval_command(CLI::App& app, CommonOptions& common);
 std::function<int()> gradcheck_command(CLI::App& app, CommonOptions& common);
+std::function<int()> study_command(CLI::App& app, CommonOptions& common);
 std::function<int()> data_command(CLI::App& app, CommonOptions& common);
 std::function<int()> bench_command(CLI::App& app, CommonOptions& common);
 std::function<int()> info_command(CLI::App& app, CommonOptions& common);

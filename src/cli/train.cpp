@@ -70,7 +70,10 @@ int train_with(const TrainCommand& c, const RunConfig& config, const Material& m
                         config.train.steps, trainer.steps_done());
   }
   const Run folder = run();
-  if (!from.resumed.empty()) folder.forget_after(trainer.evaluated());
+  if (!from.resumed.empty()) {
+    folder.forget_after("eval", trainer.evaluated());
+    folder.forget_after("study", trainer.steps_done());
+  }
   train_loop(c.loop, c.common->program, folder, material, trainer, model);
   return kDone;
 }
@@ -83,9 +86,10 @@ int train_in_precision(const TrainCommand& c, const RunConfig& config, const Mat
 
 /// Goes on with a run: what it was started with stays, but for how long and how often.
 int resume(const TrainCommand& c) {
-  static constexpr const char* kMayChange[] = {
-      "--resume",     "--data",         "--steps",      "--eval-every", "--eval-batches",
-      "--save-every", "--sample-every", "--stop-after", "--json",       "--threads"};
+  static constexpr const char* kMayChange[] = {"--resume",       "--data",         "--steps",
+                                               "--eval-every",   "--eval-batches", "--save-every",
+                                               "--sample-every", "--study-every",  "--stop-after",
+                                               "--json",         "--threads"};
   Run run = Run::open(c.resume);
   for (const CLI::Option* option : c.app->get_options()) {
     const std::string name = fmt::format("--{}", option->get_single_name());

@@ -10,6 +10,7 @@
 #include "cli/progress.hpp"
 #include "cli/prompt.hpp"
 #include "cli/speed.hpp"
+#include "cli/study_log.hpp"
 #include "headwise/core/gemm.hpp"
 #include "headwise/core/parallel.hpp"
 #include "headwise/models/presets.hpp"
@@ -186,6 +187,7 @@ void LoopOptions::validate() const {
   };
   not_negative("--save-every", save_every);
   not_negative("--sample-every", sample_every);
+  not_negative("--study-every", study_every);
   not_negative("--stop-after", stop_after);
 }
 
@@ -203,6 +205,15 @@ void train_loop(const LoopOptions& c, const std::string& program, const Run& run
   const auto stop = [&] {
     return interrupted != 0 || (c.stop_after > 0 && trainer.steps_done() - first >= c.stop_after);
   };
+  std::optional<StudyLog<T>> study;
+  if (c.study_every > 0) study.emplace(run, material);
+  const auto look = [&](std::optional<double> loss) {
+    const std::string line =
+        speed.pause([&] { return study->line(model, trainer.steps_done(), loss); });
+    run.log(line);
+    if (c.json_lines) fmt::print("{}\n", line);
+  };
+  if (study && first == 0) look(std::nullopt);
   const auto due = [](Index step, Index every) { return every > 0 && step % every == 0; };
   // The state is saved before an evaluation too: that may take long, and whoever stops it loses
   // nothing.
@@ -220,6 +231,8 @@ void train_loop(const LoopOptions& c, const std::string& program, const Run& run
     const StepRecord record = trainer.step();
     speed.step(record.tokens);
     progress.show(record.step, record.loss, speed.tokens_per_second());
+    if (due(record.step, c.study_every)) look(record.loss);  // before the state is saved: else a
+    // run that is killed in between would go on without it
     if (due(record.step, c.save_every) || trainer.evaluation_due() || stop()) save(false);
     if (due(record.step, c.sample_every)) {
       progress.clear();

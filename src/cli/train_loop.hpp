@@ -8,12 +8,13 @@ namespace headwise::cli {
 
 /// What happens beside the training itself.
 struct LoopOptions {
-  Index save_every = 0, sample_every = 0, stop_after = 0;
+  Index save_every = 0, sample_every = 0, study_every = 0, stop_after = 0;
   bool json_lines = false;
 
   void visit(auto&& v) {
     v("save-every", save_every, "steps between saved states; 0: at each evaluation");
     v("sample-every", sample_every, "steps between samples shown; 0: none");
+    v("study-every", study_every, "steps between looks at what each head does, logged; 0: none");
     v("stop-after", stop_after, "stop after this many steps of this call, saved; 0: do not");
     v("json", json_lines, "JSON lines on stdout, nothing else");
   }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <optional>
 
 #include "core/single_thread.hpp"
 #include "headwise/core/parallel.hpp"
@@ -71,6 +70,10 @@ void for_each_tile(Index m, Index n, Index k, F f) {
 
 }  // namespace
 
+OneBlasThread::OneBlasThread() {
+  if (blas_on_openmp()) on_openmp_.emplace();
+}
+
 template <Real T>
 void gemm_tile(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c) {
   require(a.cols == b.rows && a.rows == c.rows && b.cols == c.cols,
@@ -80,8 +83,7 @@ void gemm_tile(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c) {
   if (c.rows == 0 || c.cols == 0) return;
   const auto op = [](bool transposed) { return transposed ? CblasTrans : CblasNoTrans; };
   const auto ld = [](Index n) { return blas_int(std::max<Index>(n, 1)); };
-  std::optional<SingleThread> guard;
-  if (blas_on_openmp()) guard.emplace();
+  const OneBlasThread guard;
   if (c.rows == 1 && a.cols > 0) {  // a matrix product would pack b first, for one row in vain
     const bool rows_are_results = b.transposed;
     blas_vector(rows_are_results ? CblasNoTrans : CblasTrans,

@@ -182,6 +182,30 @@ Ids TensorFile::ids(const std::string& name) const {
   return {e.shape, std::move(values)};
 }
 
+namespace {
+
+/// What a file begins with: the header's length and the header.
+std::string beginning(const std::string& path, const json& header) {
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const json::exception& e) {
+    throw DataError(fmt::format("{}: a name or metadata is not UTF-8: {}", path, e.what()));
+  }
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data is aligned
+  const std::uint64_t length = text.size();
+  std::string prefix(sizeof length, '\0');
+  std::memcpy(prefix.data(), &length, sizeof length);
+  return prefix + text;
+}
+
+json header_entry(const std::string& dtype, const Shape& shape, std::size_t begin,
+                  std::size_t bytes) {
+  return {{"dtype", dtype}, {"shape", shape.sizes()}, {"data_offsets", {begin, begin + bytes}}};
+}
+
+}  // namespace
+
 template <Real T>
 void TensorFileWriter::add(const std::string& name, const Tensor<T>& x) {
   require<DataError>(!x.empty(), "tensor file: '{}' is no tensor", name);
@@ -200,26 +224,59 @@ void TensorFileWriter::save(const std::string& path) const {
   if (!metadata_.empty()) header[kMetadata] = metadata_;
   std::size_t at = 0;
   for (const auto& [name, item] : items_) {
-    header[name] = {{"dtype", item.dtype},
-                    {"shape", item.shape.sizes()},
-                    {"data_offsets", {at, at + item.bytes.size()}}};
+    header[name] = header_entry(item.dtype, item.shape, at, item.bytes.size());
     at += item.bytes.size();
   }
-  std::string text;
-  try {
-    text = header.dump();
-  } catch (const json::exception& e) {
-    throw DataError(fmt::format("{}: a name or metadata is not UTF-8: {}", path, e.what()));
-  }
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data is aligned
-  const std::uint64_t length = text.size();
-  std::string prefix(sizeof length, '\0');
-  std::memcpy(prefix.data(), &length, sizeof length);
-  std::vector<std::string_view> parts = {prefix, text};
+  const std::string begin = beginning(path, header);
+  std::vector<std::string_view> parts = {begin};
   for (const auto& [name, item] : items_) parts.push_back(item.bytes);
   replace_file(path, parts);
 }
 
+TensorFileStream::TensorFileStream(const std::string& path, const std::vector<Item>& items)
+    : file_(path), items_(items) {
+  json header = json::object();
+  std::size_t at = 0;
+  for (const Item& item : items) {
+    require<DataError>(!header.contains(item.name), "{}: '{}' is announced twice", path, item.name);
+    const std::size_t bytes =
+        static_cast<std::size_t>(item.shape.size()) * element_size(item.dtype);
+    header[item.name] = header_entry(item.dtype, item.shape, at, bytes);
+    at += bytes;
+  }
+  file_.write(beginning(path, header));
+}
+
+template <class Number>
+void TensorFileStream::write(std::span<const Number> x, std::string_view dtype) {
+  if (x.empty()) return;
+  pass_full();
+  require<DataError>(at_ < items_.size(), "tensor file: {} numbers more than were announced",
+                     x.size());
+  const Item& item = items_[at_];
+  require<DataError>(item.dtype == dtype, "tensor file: '{}' is {}, not {}", item.name, item.dtype,
+                     dtype);
+  written_ += std::ssize(x);
+  require<DataError>(written_ <= item.shape.size(), "tensor file: {} numbers do not fit '{}' {}",
+                     written_, item.name, item.shape);
+  file_.write({reinterpret_cast<const char*>(x.data()), x.size_bytes()});
+}
+
+void TensorFileStream::pass_full() {
+  while (at_ < items_.size() && written_ == items_[at_].shape.size()) ++at_, written_ = 0;
+}
+
+void TensorFileStream::finish() {
+  pass_full();
+  require<DataError>(at_ == items_.size(), "tensor file: '{}' has {} numbers, not {}",
+                     at_ < items_.size() ? items_[at_].name : "", written_,
+                     at_ < items_.size() ? items_[at_].shape.size() : 0);
+  file_.finish();
+}
+
+template void TensorFileStream::write(std::span<const float>, std::string_view);
+template void TensorFileStream::write(std::span<const double>, std::string_view);
+template void TensorFileStream::write(std::span<const std::int64_t>, std::string_view);
 template Tensor<float> TensorFile::tensor(const std::string&) const;
 template Tensor<double> TensorFile::tensor(const std::string&) const;
 template void TensorFileWriter::add(const std::string&, const Tensor<float>&);

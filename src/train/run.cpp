@@ -179,7 +179,7 @@ void Run::log(const std::string& line) const {
   require<DataError>(file.good(), "{}/log.jsonl: cannot be written", folder_);
 }
 
-void Run::forget_after(Index step) const {
+void Run::forget_after(std::string_view event, Index step) const {
   const std::string path = folder_ + "/log.jsonl";
   if (!std::filesystem::exists(path)) return;
   std::string kept;
@@ -187,7 +187,9 @@ void Run::forget_after(Index step) const {
   for (std::string line; std::getline(file, line);) {
     const json j = json::parse(line, nullptr, false);
     const bool has_step = j.is_object() && j.contains("step") && j["step"].is_number_integer();
-    if (has_step && j["step"].get<Index>() <= step) kept += line + "\n";
+    if (!has_step) continue;
+    const bool other = j.contains("event") && j["event"] != event;
+    if (other || j["step"].get<Index>() <= step) kept += line + "\n";
   }
   replace_file(path, kept);
 }

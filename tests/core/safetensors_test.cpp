@@ -410,3 +410,36 @@ TEST_CASE("a file that is not there is told so", "[core][errors]") {
   CHECK_THROWS_WITH(TensorFile(path), path + ": no such file");
   CHECK_THROWS_WITH(TensorFile(folder.path()), folder.path() + ": is a folder, not a file");
 }
+
+TEST_CASE("a stream of numbers makes the file that a writer makes", "[core][safetensors]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "stream.safetensors";
+  TensorFileStream stream(path, {{"a", "F32", {2, 3}}, {"b", "I64", {2}}, {"c", "F64", {1}}});
+  const std::vector<float> a{1, 2, 3, 4, 5, 6};
+  const std::vector<std::int64_t> b{7, 8};
+  const std::vector<double> c{9};
+  stream.write(std::span<const float>(a).first(4));
+  stream.write(std::span<const float>(a).subspan(4));
+  stream.write(b);
+  CHECK(!std::filesystem::exists(path));
+  CHECK_THROWS_WITH(stream.finish(), "tensor file: 'c' has 0 numbers, not 1");
+  stream.write(c);
+  stream.finish();
+  const TensorFile file(path);
+  CHECK(file.tensor<float>("a").shape() == Shape{2, 3});
+  CHECK(file.tensor<float>("a").values()[5] == 6);
+  CHECK(file.ids("b").values == std::vector<Id>{7, 8});
+  CHECK(file.tensor<double>("c").item() == 9);
+}
+
+TEST_CASE("a stream refuses what was not announced", "[core][safetensors]") {
+  const TemporaryFolder folder;
+  using Item = TensorFileStream::Item;
+  CHECK_THROWS_WITH(TensorFileStream(folder / "x", {Item{"a", "F32", {1}}, Item{"a", "F32", {1}}}),
+                    folder / "x" + ": 'a' is announced twice");
+  TensorFileStream stream(folder / "x", {Item{"a", "F32", {2}}});
+  const std::vector<float> three{1, 2, 3};
+  const std::vector<double> wide{1};
+  CHECK_THROWS_WITH(stream.write(wide), "tensor file: 'a' is F32, not F64");
+  CHECK_THROWS_WITH(stream.write(three), "tensor file: 3 numbers do not fit 'a' (2)");
+}

@@ -1,69 +1,18 @@
 // Decoders against PyTorch: see golden/README.md.
 #include <cmath>
 
-#include "headwise/core/parse.hpp"
-#include "headwise/core/safetensors.hpp"
 #include "headwise/train/trainer.hpp"
 #include "support/catch.hpp"
-#include "support/models.hpp"
+#include "support/golden.hpp"
 
 using namespace headwise;
+using test::Golden;
 using test::relative_gap;
 
 namespace {
 
 template <Real T>
 constexpr double kTolerance = std::is_same_v<T, float> ? 1e-5 : 1e-10;
-
-/// One golden file, in precision T.
-template <Real T>
-class Golden {
- public:
-  explicit Golden(const std::string& name) : file_(HEADWISE_GOLDEN "/" + name + ".safetensors") {}
-
-  [[nodiscard]] double number(const std::string& key) const {
-    return parse_number<double>(file_.metadata().at(key)).value();
-  }
-  [[nodiscard]] Index count(const std::string& key) const {
-    return parse_number<Index>(file_.metadata().at(key)).value();
-  }
-  [[nodiscard]] Tensor<double> exact(const std::string& name) const {
-    return file_.tensor<double>(name);
-  }
-  [[nodiscard]] Batch batch() const { return {file_.ids("inputs"), file_.ids("targets")}; }
-
-  [[nodiscard]] ModelConfig config() const {
-    const auto& meta = file_.metadata();
-    return {.vocab = count("vocab"),
-            .layers = count("layers"),
-            .heads = count("heads"),
-            .width = count("channels"),
-            .context = count("context"),
-            .tie = meta.at("tied") == "true",
-            .bias = meta.at("bias") == "true",
-            .gelu = parse_name<Gelu>(meta.at("gelu")).value()};
-  }
-  /// The decoder at the start. Every parameter of the file must have its place, and no other.
-  [[nodiscard]] Decoder<T> decoder() const {
-    Rng rng(1);
-    Decoder<T> model(config(), rng);
-    std::set<std::string> left;
-    for (const auto& [name, entry] : file_.entries())
-      if (name.starts_with("param/")) left.insert(name.substr(6));
-    for_each_param(model, [&](const std::string& name, Param<T>& p) {
-      CAPTURE(name);
-      REQUIRE(left.erase(name) == 1);
-      const auto x = test::as<T>(exact("param/" + name));
-      REQUIRE(x.shape() == p.value.shape());
-      p.value = x;
-    });
-    CHECK(left.empty());
-    return model;
-  }
-
- private:
-  TensorFile file_;
-};
 
 double largest(const Tensor<double>& x) {
   double most = 0;

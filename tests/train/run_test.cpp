@@ -350,7 +350,7 @@ TEST_CASE("a run without one of its files is refused by file", "[train][run][err
 TEST_CASE("forgetting keeps the log's lines up to a step", "[train][run]") {
   const TemporaryFolder folder;
   const Run run = Run::create(folder.path(), small(), letters());
-  run.forget_after(5);  // no log yet
+  run.forget_after("eval", 5);  // no log yet
   CHECK_FALSE(std::filesystem::exists(folder / "log.jsonl"));
   const auto line = [](int step) {
     return fmt::format("{{\"event\":\"eval\",\"step\":{},\"lr\":1e-3}}", step);
@@ -358,12 +358,26 @@ TEST_CASE("forgetting keeps the log's lines up to a step", "[train][run]") {
   for (const int step : {0, 10, 20, 30}) run.log(line(step));
   run.log("{\"event\":\"done\",\"steps\":30}");
   CHECK(read_file(folder / "log.jsonl").ends_with("{\"event\":\"done\",\"steps\":30}\n"));
-  run.forget_after(20);
+  run.forget_after("eval", 20);
   CHECK(read_file(folder / "log.jsonl") == line(0) + "\n" + line(10) + "\n" + line(20) + "\n");
   run.log(line(25));
   CHECK(read_file(folder / "log.jsonl").ends_with(line(20) + "\n" + line(25) + "\n"));
-  run.forget_after(-1);
+  run.forget_after("eval", -1);
   CHECK(read_file(folder / "log.jsonl").empty());
+}
+
+TEST_CASE("each event is forgotten by itself", "[train][run]") {
+  const TemporaryFolder folder;
+  const Run run = Run::create(folder.path(), small(), letters());
+  for (const char* event : {"eval", "study"})
+    for (const int step : {10, 20, 30})
+      run.log(fmt::format("{{\"event\":\"{}\",\"step\":{}}}", event, step));
+  run.forget_after("eval", 10);
+  run.forget_after("study", 20);
+  CHECK(read_file(folder / "log.jsonl") ==
+        "{\"event\":\"eval\",\"step\":10}\n"
+        "{\"event\":\"study\",\"step\":10}\n"
+        "{\"event\":\"study\",\"step\":20}\n");
 }
 
 TEST_CASE("forgetting drops the log's damaged lines", "[train][run]") {
@@ -374,7 +388,7 @@ TEST_CASE("forgetting drops the log's damaged lines", "[train][run]") {
     const TemporaryFolder folder;
     const Run run = Run::create(folder.path(), small(), letters());
     replace_file(folder / "log.jsonl", good + bad);
-    CHECK_NOTHROW(run.forget_after(20));
+    CHECK_NOTHROW(run.forget_after("eval", 20));
     CHECK(read_file(folder / "log.jsonl") == good);
   }
 }

@@ -53,7 +53,10 @@ enum class Purpose : std::uint64_t {
   samples = 3,
   stories = 4,  // the corpus depends on it
   training_samples = 5,
-  task_lines = 6
+  task_lines = 6,
+  study = 7,
+  resampling = 8,
+  pruning = 9
 };
 inline Rng stream(std::uint64_t seed, Purpose purpose, Index number = 0) {
   return Rng(seed, static_cast<std::uint64_t>(purpose) << 48 | static_cast<std::uint64_t>(number));

@@ -1,10 +1,13 @@
 // Tensors in a file: the safetensors format (https://github.com/huggingface/safetensors, "Format").
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "headwise/core/file.hpp"
 #include "headwise/core/ids.hpp"
 #include "headwise/core/tensor.hpp"
 
@@ -62,6 +65,37 @@ class TensorFileWriter {
   };
   std::map<std::string, Item> items_;
   std::map<std::string, std::string> metadata_;
+};
+
+/// Writes a file of tensors too large to be held: what it will have is said first, and then comes
+/// tensor by tensor, each in as many pieces as is convenient. The file is replaced in one step.
+class TensorFileStream {
+ public:
+  struct Item {
+    std::string name, dtype;  ///< "F32", "F64" or "I64"
+    Shape shape;
+  };
+
+  /// Throws DataError for a name twice, and as FileReplacement does.
+  TensorFileStream(const std::string& path, const std::vector<Item>& items);
+
+  /// The next numbers of the tensor at hand. Throws DataError when they are of another precision
+  /// than it, or more than it lacks.
+  void write(std::span<const float> x) { write(x, "F32"); }
+  void write(std::span<const double> x) { write(x, "F64"); }
+  void write(std::span<const std::int64_t> x) { write(x, "I64"); }
+  /// Throws DataError when numbers are missing.
+  void finish();
+
+ private:
+  template <class Number>
+  void write(std::span<const Number> x, std::string_view dtype);
+  void pass_full();
+
+  FileReplacement file_;
+  std::vector<Item> items_;
+  std::size_t at_ = 0;  // the tensor at hand
+  Index written_ = 0;   // of its numbers
 };
 
 }  // namespace headwise

@@ -60,6 +60,8 @@ struct Decoder {
   /// Taps: embed, blocks.0.resid_pre, ..., final, logits.
   Var<T> operator()(const Ctx<T>& ctx, const Ids& ids) const;
 
+  /// The residual stream (B,T,C) before the first block. `cache`: what came before, or null.
+  Var<T> embed(const Ctx<T>& ctx, const Ids& ids, const Cache<T>* cache = nullptr) const;
   /// Those logits, given the residual stream (B,T,C) before block `layer`, from 0 to config.layers:
   /// with all layers behind it, what the logit lens reads. The bits of a whole forward pass.
   Var<T> resume(const Ctx<T>& ctx, Index layer, const Var<T>& resid) const;
@@ -86,8 +88,7 @@ struct Decoder {
   }
 
  private:
-  /// The residual stream (B,T,C) before the first block, and after the last norm.
-  Var<T> embed(const Ctx<T>& ctx, const Ids& ids, const Cache<T>* cache) const;
+  /// The residual stream (B,T,C) after the last norm.
   Var<T> final(const Ctx<T>& ctx, const Ids& ids, Cache<T>* cache = nullptr) const;
   /// The same from the stream before block `layer` on.
   Var<T> final_from(const Ctx<T>& ctx, std::size_t layer, Var<T> x, Cache<T>* cache) const;

@@ -61,11 +61,14 @@ Var<T> linear(const Var<T>& x, const Var<T>& w, const Var<T>& b = {});
 template <Real T>
 Var<T> embedding(const Var<T>& table, const Ids& ids);
 
+/// What layer_norm() adds to a variance.
+inline constexpr double kNormEps = 1e-5;
+
 /// y = (x - mean(x)) / sqrt(var(x) + eps) * gain + bias over the last axis, var without Bessel's
 /// correction (Ba et al. 2016, arXiv:1607.06450, sec. 3).   x (..., C); gain (C), bias (C), each
 /// of which may be absent. Throws ShapeError when C disagrees.
 template <Real T>
-Var<T> layer_norm(const Var<T>& x, const Var<T>& gain, const Var<T>& bias, double eps = 1e-5);
+Var<T> layer_norm(const Var<T>& x, const Var<T>& gain, const Var<T>& bias, double eps = kNormEps);
 
 /// A residual stream after an addition, and its norm.
 template <Real T>
@@ -77,7 +80,7 @@ struct SumAndNorm {
 /// does.
 template <Real T>
 SumAndNorm<T> add_layer_norm(const Var<T>& a, const Var<T>& b, const Var<T>& gain,
-                             const Var<T>& bias, double eps = 1e-5);
+                             const Var<T>& bias, double eps = kNormEps);
 
 /// Which formula gelu() uses.
 enum class Gelu { exact, tanh };

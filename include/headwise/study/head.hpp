@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "headwise/core/parse.hpp"
 #include "headwise/models/decoder.hpp"
 
 namespace headwise::study {
@@ -15,6 +16,7 @@ struct HeadId {
   auto operator<=>(const HeadId&) const = default;
 };
 
+using headwise::name_of;  // of enumerations: not hidden by the next
 /// "1.0".
 std::string name_of(HeadId head);
 /// The head of a name. Throws UsageError, beginning with `option`, for a text that is no such name

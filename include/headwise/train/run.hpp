@@ -45,8 +45,9 @@ class Run {
   void change(const TrainOptions& options, const std::string& blas);
   /// Adds a line to log.jsonl; the same text as `train --json` prints.
   void log(const std::string& line) const;
-  /// Drops the log's lines of steps after `step`: they will be written again.
-  void forget_after(Index step) const;
+  /// Drops the log's lines of an event ("eval", "study") at steps after `step`: they will be
+  /// written again. What is no such line at all is dropped with them.
+  void forget_after(std::string_view event, Index step) const;
 
  private:
   Run(std::string folder, const RunConfig& config, Tokenizer tokenizer);

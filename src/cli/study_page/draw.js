@@ -57,20 +57,20 @@ function styleColour(name) {
   return kStyleValues.get(name);
 }
 
-/// Rows and columns `from` to `from + count` of a head's pattern as a picture of at most `most`
-/// pixels a side; a pixel that stands for several entries shows their largest, so that a thin
-/// diagonal stays. What a query cannot see is left transparent. Null without a pattern.
-function patternImage(head, from, count, most) {
+/// `count` rows from `row` on and as many columns from `column` on of a head's pattern, as a picture
+/// of at most `most` pixels a side; a pixel that stands for several entries shows their largest, so
+/// that a thin diagonal stays. What a query cannot see is left transparent. Null without a pattern.
+function patternImage(head, row, column, count, most) {
   const pattern = patternOf(head);
   if (!pattern || count < 1) return null;
   const step = Math.ceil(count / most), side = Math.ceil(count / step);
   const norms = normsOf(head), scale = 1 / (65535 * largestWeight());
   const largest = new Float32Array(side * side).fill(-1);
   const columnOf = Uint32Array.from({length: count}, (unused, k) => Math.floor(k / step));
-  for (let i = from; i < from + count; ++i) {
-    const line = columnOf[i - from] * side, start = i * (i + 1) / 2;
-    for (let j = from; j <= i; ++j) {
-      const at = line + columnOf[j - from], weight = norms ? pattern[start + j] * (norms[j] ?? 0) : pattern[start + j];
+  for (let i = row; i < row + count; ++i) {
+    const line = columnOf[i - row] * side, start = i * (i + 1) / 2;
+    for (let j = column; j <= Math.min(i, column + count - 1); ++j) {
+      const at = line + columnOf[j - column], weight = norms ? pattern[start + j] * (norms[j] ?? 0) : pattern[start + j];
       if (weight > largest[at]) largest[at] = weight;
     }
   }

@@ -35,7 +35,7 @@ function buildGrid(section) {
 
   const paint = (tile) => {
     tile.painted = true;
-    const image = patternImage(tile.head, 0, tokensNow().length, kTile);
+    const image = patternImage(tile.head, 0, 0, tokensNow().length, kTile);
     tile.button.classList.toggle('empty', !image);
     if (image) put(tile.map, image);
   };

@@ -1,0 +1,49 @@
+// What heads are looked at on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "headwise/core/function_ref.hpp"
+#include "headwise/data/source.hpp"
+#include "headwise/models/decoder.hpp"
+
+namespace headwise::study {
+
+/// Sequences side by side, as a batch has them. What stands behind a sequence's length is padding.
+struct Sequences {
+  Batch batch;                 ///< inputs, targets (B,T)
+  std::vector<Index> lengths;  ///< tokens that count, 1 to T each
+
+  [[nodiscard]] Index count() const { return batch.inputs.shape[0]; }
+  [[nodiscard]] Index time() const { return batch.inputs.shape[1]; }
+  [[nodiscard]] std::span<const Id> ids(Index sequence) const;  ///< those that count
+  /// The sequences [begin, end).
+  [[nodiscard]] Sequences range(Index begin, Index end) const;
+};
+
+/// Held-out sequences of a source, drawn by the seed. One ends with its last target that counts.
+Sequences data_sequences(const Source& source, Index count, std::uint64_t seed);
+
+/// One given sequence, each token but the last with the one behind it as its target.
+Sequences one_sequence(std::vector<Id> ids);
+
+/// Repeated random tokens (Olsson et al. 2022, arXiv:2209.11895, appendix on head evaluators):
+/// [first] r r r ... of `time` tokens. r is a random choice, each token once, out of those that are
+/// seen in `like`, the commonest and the rarest 4 % aside; its length is drawn anew for each
+/// sequence, from 8 up (or all there is room for twice), so that no fixed offset finds the copy: a
+/// fixed length is solved by position alone. `first` is what sequences begin with; absent: nothing.
+/// The targets that count are those from the second r on: what came before says what follows.
+/// Nothing when there are fewer than 2 tokens to draw from, or no room for 5.
+std::optional<Sequences> repeated_sequences(const Sequences& like, Index count, Index time,
+                                            std::optional<Id> first, std::uint64_t seed);
+
+/// Calls see(layer, first, pattern) layer by layer, for one block of sequences after the other,
+/// with the patterns (B,H,T,T) of the sequences first, first + 1, ...: never those of more than
+/// some 2048 tokens at once. Holds the residual stream of all sequences. The bits are those of a
+/// whole forward pass over each block.
+template <Real T>
+void for_each_pattern(const Decoder<T>& model, const Sequences& sequences,
+                      FunctionRef<void(Index layer, Index first, const Tensor<T>& pattern)> see);
+
+}  // namespace headwise::study

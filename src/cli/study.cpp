@@ -1,0 +1,197 @@
+// headwise study RUN: what each head of a trained model does.
+#include "headwise/study/study.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/load.hpp"
+#include "cli/material.hpp"
+#include "cli/options.hpp"
+#include "cli/progress.hpp"
+#include "cli/study_json.hpp"
+#include "cli/study_log.hpp"
+#include "cli/study_table.hpp"
+#include "headwise/core/file.hpp"
+
+namespace headwise::cli {
+namespace {
+
+using nlohmann::json;
+
+struct StudyCommand {
+  std::string run, data, text, clean, corrupt, answer, wrong, json, out, patterns, layers, heads,
+      range, show;
+  Index sequences = 100;
+
+  void visit(auto&& v) {
+    v("text", text, "look at this text; default: held-out data, and repeated random tokens");
+    v("data", data, "text to look at instead of the run's own validation part");
+    v("sequences", sequences, "sequences of the data that heads are scored on");
+    v("out", out, "HTML file: everything as one page, for a browser");
+    v("json", json, "file for everything that was found, as one JSON document");
+    v("patterns", patterns, "file for the raw patterns, as safetensors");
+    v("layers", layers, "layers on the page and in --patterns, such as 0,2-3; default: all");
+    v("heads", heads, "heads of each of them; default: all");
+    v("range", range, "tokens A:B of each sequence there; default: all");
+    v("show", show, "print the pattern of a head, such as 1.0, and nothing else");
+    v("clean", clean, "activation patching: a prompt whose head results go into --corrupt");
+    v("corrupt", corrupt, "a prompt of as many tokens as --clean");
+    v("answer", answer, "token after --clean; default: the likeliest");
+    v("wrong", wrong, "token after --corrupt; default: the likeliest");
+  }
+};
+
+/// Repeated random tokens: heads show what they do on fewer of them than of data.
+constexpr Index kRepeated = 25;
+
+study::Sequences data_of(const StudyCommand& c, const Run& run, std::uint64_t seed) {
+  const Index context = run.config().model.context;
+  if (!c.text.empty()) {
+    std::vector<Id> ids = about("--text", [&] { return run.tokenizer().encode(c.text); });
+    require<UsageError>(std::ssize(ids) >= 2 && std::ssize(ids) <= context,
+                        "--text: {} tokens, need from 2 to the context of {}", ids.size(), context);
+    return study::one_sequence(std::move(ids));
+  }
+  if (!c.data.empty() && run.config().task.empty())
+    return about(c.data, [&] {
+      const std::vector<Id> ids = run.tokenizer().encode(read_text(c.data));
+      return study::data_sequences(TextSource(Split{ids, ids, true}, context), c.sequences, seed);
+    });
+  return study::data_sequences(*material_of_run(run, c.data).source, c.sequences, seed);
+}
+
+study::Sets sets_of(const StudyCommand& c, const Run& run, std::uint64_t seed) {
+  const RunConfig& config = run.config();
+  const Index context = config.model.context;
+  study::Sets sets{.data = data_of(c, run, seed)};
+  if (!c.text.empty()) return sets;
+  sets.repeated = study::repeated_sequences(sets.data, std::min(kRepeated, c.sequences), context,
+                                            line_end(run.tokenizer()), seed);
+  if (config.task.empty() && config.data.empty() && c.data.empty())
+    sets.stories = study::story_questions(run.tokenizer(), context, 2 * c.sequences, seed + 1);
+  return sets;
+}
+
+/// The token of an option's text.
+std::optional<Id> token_of(const char* option, const std::string& text,
+                           const Tokenizer& tokenizer) {
+  if (text.empty()) return std::nullopt;
+  const std::vector<Id> ids = about(option, [&] { return tokenizer.encode(text); });
+  require<UsageError>(ids.size() == 1, "{}: '{}' is {} tokens, not one", option, text, ids.size());
+  return ids[0];
+}
+
+template <Real T>
+std::optional<PatchedPrompts> patched(const StudyCommand& c, const Run& run,
+                                      const Decoder<T>& model) {
+  if (c.clean.empty()) return std::nullopt;
+  const Tokenizer& tokenizer = run.tokenizer();
+  PatchedPrompts prompts{about("--clean", [&] { return tokenizer.encode(c.clean); }),
+                         about("--corrupt", [&] { return tokenizer.encode(c.corrupt); }),
+                         {}};
+  prompts.found = study::patch_heads(model, prompts.clean, prompts.corrupt,
+                                     {.answer = token_of("--answer", c.answer, tokenizer),
+                                      .wrong = token_of("--wrong", c.wrong, tokenizer)});
+  return prompts;
+}
+
+json settings_of(const StudyCommand& c, const study::Sets& sets, const Findings& found,
+                 std::uint64_t seed) {
+  const study::RoleRule rule;
+  return {{"sequences", sets.data.count()},
+          {"repeated_sequences", sets.repeated ? sets.repeated->count() : 0},
+          {"questions", sets.stories ? std::ssize(sets.stories->questions) : 0},
+          {"length", sets.data.time()},
+          {"ablation_sequences", found.causes.sequences},
+          {"text", c.text},
+          {"seed", seed},
+          {"margin", rule.margin},
+          {"alpha", rule.alpha}};
+}
+
+void print_beginning(const Run& run, const study::Sets& sets) {
+  const ModelConfig& m = run.config().model;
+  std::string seen =
+      fmt::format("{} held-out sequences of up to {} tokens", sets.data.count(), sets.data.time());
+  if (sets.repeated) seen += fmt::format(", {} of repeated random tokens", sets.repeated->count());
+  if (sets.stories)
+    seen += fmt::format(", {} questions about new stories", sets.stories->questions.size());
+  fmt::print("{}: {} layers of {} heads, on {}\n\n", run.folder(), m.layers, m.heads, seen);
+}
+
+void check(const StudyCommand& c) {
+  require<UsageError>(c.sequences >= 1, "--sequences: {} is not 1 or more", c.sequences);
+  require<UsageError>(c.text.empty() || c.data.empty(), "--text: cannot be given with --data");
+  require<UsageError>(c.clean.empty() == c.corrupt.empty(),
+                      "--clean and --corrupt: need each other");
+  require<UsageError>(!c.clean.empty() || (c.answer.empty() && c.wrong.empty()),
+                      "--answer and --wrong: need --clean and --corrupt");
+}
+
+template <Real T>
+int study_model(const StudyCommand& c, const Run& run, const Decoder<T>& model,
+                const study::Sets& sets, std::uint64_t seed) {
+  const ModelConfig& config = model.config;
+  const Selection selection{.layers = parse_list("--layers", c.layers, config.layers),
+                            .heads = parse_list("--heads", c.heads, config.heads),
+                            .range = Range::parse("--range", c.range)};
+  const std::vector<ShownText> texts = shown_texts(sets, !c.text.empty(), selection.range);
+  PatternsOfTexts<T> patterns(model, texts);
+  if (!c.show.empty()) {
+    print_pattern(patterns, study::head_of("--show", c.show, config), texts[0], run.tokenizer());
+    return kDone;
+  }
+  json document = json_of_run(run);
+  document.update(json_of(model, run.tokenizer(), texts));
+  if (!c.out.empty()) {  // before the work, not after it
+    const std::uintmax_t size = study_page_size(document, selection.ids());
+    fmt::print("the page will have {:.1f} MB\n", static_cast<double>(size) / 1e6);
+    check_page_size(size);
+  }
+  const std::optional<PatchedPrompts> prompts = patched(c, run, model);
+  print_beginning(run, sets);
+  std::fflush(stdout);
+  Progress progress(8, 0);
+  Index stage = 0;
+  const Findings found =
+      find(model, sets, seed, [&](std::string_view what) { progress.show(stage++, what); });
+  progress.clear();
+  print_findings(found, config);
+  if (prompts) print_patching(*prompts, run.tokenizer(), config);
+
+  document["settings"] = settings_of(c, sets, found, seed);
+  document.update(json_of(found, config));
+  document["timeline"] = timeline_of(run.folder() + "/log.jsonl");
+  document["patching"] = prompts ? json_of(*prompts, run.tokenizer(), config) : json();
+  if (!c.json.empty())
+    replace_file(c.json, document.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
+  if (!c.patterns.empty()) {
+    const std::uintmax_t bytes = write_patterns(c.patterns, model, sets, selection);
+    fmt::print("\n{}: patterns, {:.1f} MB\n", c.patterns, static_cast<double>(bytes) / 1e6);
+  }
+  if (!c.out.empty()) {
+    write_study_page(c.out, document, selection.ids(),
+                     [&](Index text, study::HeadId head, Index i, std::span<double> row) {
+                       patterns.row(text, head, i, row);
+                     });
+    fmt::print("\n{}: open it in a browser\n", c.out);
+  }
+  return kDone;
+}
+
+int study_run(const StudyCommand& c, std::uint64_t seed) {
+  check(c);
+  const Run run = Run::open(c.run);
+  const study::Sets sets = sets_of(c, run, seed);
+  return with_model(run, [&](const auto& model) { return study_model(c, run, model, sets, seed); });
+}
+
+}  // namespace
+
+std::function<int()> study_command(CLI::App& app, CommonOptions& common) {
+  const auto c = std::make_shared<StudyCommand>();
+  app.add_option("run", c->run, "run folder")->required()->type_name("RUN");
+  bind(app, *c);
+  return [c, &common] { return study_run(*c, common.seed); };
+}
+
+}  // namespace headwise::cli

@@ -1,0 +1,218 @@
+#include "cli/study_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace headwise::cli {
+
+using study::HeadStudy, study::Measure, study::Score;
+
+namespace {
+
+std::string p_text(double p) { return p < 1e-99 ? "<1e-99" : fmt::format("{:.0e}", p); }
+
+/// "+0.412", or "" for what could not be measured.
+std::string rise(double x) { return std::isfinite(x) ? fmt::format("{:+.3f}", x) : "-"; }
+
+void print_roles(const Findings& f) {
+  fmt::print("{:6}{:23}{:>6}{:>8}{:>10}{:>8}   {:>8}{:>8}{:>12}\n", "head", "role", "score",
+             "chance", "position", "p", "without", "frozen", "importance");
+  for (std::size_t i = 0; i < f.heads.size(); ++i) {
+    const HeadStudy& head = f.heads[i];
+    const study::Effect& cost = f.causes.heads[i];
+    std::string role = fmt::format("{:23}{:32}", "-", "");
+    if (head.role) {
+      const Measure& m = *head.score(*head.role);
+      const double explained = study::explained(head, *head.role);
+      role = fmt::format("{:23}{:6.3f}{:8.3f}{:>10}{:>8}", head.label, m.value, m.chance,
+                         explained > m.chance ? fmt::format("{:.3f}", explained) : "",
+                         p_text(head.corrected_p));
+    }
+    fmt::print("{:6}{}   {:>8}{:>8}{:12.4f}\n", name_of(head.id), role, rise(cost.full),
+               rise(cost.frozen_patterns), f.causes.importance[i]);
+  }
+  fmt::print(
+      "\n  score     by which the role is named, at least {} above chance and above what position "
+      "explains\n"
+      "  chance    the same for weights dealt at random; position: the best fixed offset's, where "
+      "it is more\n"
+      "  p         bound of a permutation test, corrected for all heads and roles tried (Holm)\n"
+      "  without   rise of the loss, nats a token, with the head zeroed; frozen: with all patterns "
+      "held\n"
+      "  importance  gradient of the loss by the head's gate (Michel et al. 2019)\n",
+      study::RoleRule{}.margin);
+}
+
+void print_groups(const Causes& c) {
+  fmt::print("\n{:23}{:>8}{:>8}{:>8}{:>10}{:>11}\n", "together", "zero", "frozen", "mean",
+             "resample", "one by one");
+  for (const GroupFinding& g : c.groups) {
+    std::vector<std::string> names;
+    for (const study::HeadId id : g.group.heads) names.push_back(name_of(id));
+    const study::Effect& e = g.group.joint;
+    fmt::print("{:23}{:>8}{:>8}{:>8}{:>10}{:>11}  {}{}\n", g.label, rise(e.full),
+               rise(e.frozen_patterns), rise(e.mean), rise(e.resample), rise(g.group.sum_of_single),
+               fmt::join(names, " "),
+               g.group.redundant ? "; redundant: each stands in for the others" : "");
+  }
+}
+
+void print_scores(const std::vector<HeadStudy>& heads) {
+  fmt::print("\nevery score, and in the last line its chance (fixed offsets with the offset)\n");
+  std::vector<Score> shown;
+  for (std::size_t i = 0; i < names_of(Score{}).size(); ++i)
+    if (heads.front().score(static_cast<Score>(i)) != nullptr)
+      shown.push_back(static_cast<Score>(i));
+  static constexpr const char* kShort[] = {"previous", "current", "first",   "offset",  "duplic.",
+                                           "induct.",  "copying", "entropy", "confid.", "distance",
+                                           "local",    "subject", "antec.",  "sense"};
+  fmt::print("{:6}", "head");
+  for (const Score s : shown) fmt::print("{:>9}", kShort[static_cast<std::size_t>(s)]);
+  fmt::print("\n");
+  for (const HeadStudy& head : heads) {
+    fmt::print("{:6}", name_of(head.id));
+    for (const Score s : shown) {
+      const Measure* const m = head.score(s);
+      std::string text = m == nullptr ? "-" : fmt::format("{:.3f}", m->value);
+      if (m != nullptr && s == Score::fixed_offset) text += fmt::format("@{}", m->offset);
+      fmt::print("{:>9}", text);
+    }
+    fmt::print("\n");
+  }
+  fmt::print("{:6}", "chance");
+  for (const Score s : shown) fmt::print("{:>9.3f}", heads.front().score(s)->chance);
+  fmt::print("\n");
+}
+
+void print_composition(const Findings& f, const ModelConfig& config) {
+  const double baseline = study::composition_baseline(config.width);
+  struct Path {
+    const study::Composition* pair;
+    const char* by;
+    double value;
+  };
+  std::vector<Path> paths;
+  for (const study::Composition& c : f.weights.composition) {
+    paths.push_back({&c, "queries", c.q - baseline});
+    paths.push_back({&c, "keys", c.k - baseline});
+    paths.push_back({&c, "values", c.v - baseline});
+  }
+  if (paths.empty()) return;
+  std::stable_sort(paths.begin(), paths.end(),
+                   [](const Path& a, const Path& b) { return a.value > b.value; });
+  paths.resize(std::min<std::size_t>(paths.size(), 8));
+  fmt::print("\nstrongest compositions, above the {:.3f} of random matrices\n", baseline);
+  for (const Path& p : paths)
+    fmt::print("  {} feeds the {:7} of {}: {:+.3f}\n", name_of(p.pair->from), p.by,
+               name_of(p.pair->to), p.value);
+}
+
+void print_pruning(const study::PruningCurve& curve) {
+  fmt::print("\nheads taken away, the least important first, and in random order: loss\n  ");
+  for (const auto& p : curve.by_importance) fmt::print("{:>8}", p.removed);
+  fmt::print("\n  ");
+  for (const auto& p : curve.by_importance) fmt::print("{:8.3f}", p.loss);
+  fmt::print("\n  ");
+  for (const auto& p : curve.random) fmt::print("{:8.3f}", p.loss);
+  fmt::print("\n");
+}
+
+}  // namespace
+
+void print_findings(const Findings& f, const ModelConfig& config) {
+  print_roles(f);
+  print_groups(f.causes);
+  print_scores(f.heads);
+  print_composition(f, config);
+  print_pruning(f.causes.pruning);
+}
+
+void print_patching(const PatchedPrompts& p, const Tokenizer& tokenizer,
+                    const ModelConfig& config) {
+  const std::vector<study::HeadId> ids = study::heads_of(config);
+  struct Place {
+    study::HeadId head;
+    std::size_t position;
+    double effect;
+  };
+  std::vector<Place> places;
+  for (std::size_t h = 0; h < ids.size(); ++h)
+    for (std::size_t t = 0; t < p.clean.size(); ++t)
+      places.push_back({ids[h], t, p.found.effects[h][t]});
+  std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    return std::abs(a.effect) > std::abs(b.effect);
+  });
+  places.resize(std::min<std::size_t>(places.size(), 8));
+  const auto token = [&](Id id) { return visible(token_text(tokenizer, id)); };
+  fmt::print(
+      "\nlogit of {} above that of {}: {:.3f} after the clean prompt, {:.3f} after the corrupt "
+      "one;\n"
+      "put one head's work at one place of the clean run into the corrupt one, and that much comes "
+      "back:\n",
+      token(p.found.answer), token(p.found.wrong), p.found.clean_difference,
+      p.found.corrupt_difference);
+  for (const Place& place : places)
+    fmt::print("  {:6} at {:3} ({}): {:+.3f}\n", name_of(place.head), place.position,
+               token(p.clean[place.position]), place.effect);
+}
+
+std::string visible(const std::string& token) {
+  std::string out;
+  for (const char c : token) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == ' ')
+      out += "␠";
+    else if (c == '\n')
+      out += "⏎";
+    else if (c == '\t')
+      out += "⇥";
+    else if (byte < 0x20 || byte == 0x7f)
+      out += fmt::format("\\x{:02x}", byte);
+    else
+      out += c;
+  }
+  return out;
+}
+
+template <Real T>
+void print_pattern(PatternsOfTexts<T>& patterns, study::HeadId head, const ShownText& text,
+                   const Tokenizer& tokenizer) {
+  static constexpr const char* kShades[] = {" ", "·", "░", "▒", "▓", "█"};
+  constexpr Index kWidest = 96, kLabel = 12;
+  const Index time = text.range.end - text.range.begin;
+  const Index wide = (time + kWidest - 1) / kWidest;  // keys a cell: the most of them is shown
+  fmt::print("\nhead {}, {}: a line for each query, a cell for each {}\n", name_of(head),
+             text.title, wide == 1 ? "key" : fmt::format("{} keys, the most attended", wide));
+  fmt::print("weight:  · from 0.02   ░ 0.1   ▒ 0.25   ▓ 0.5   █ 0.75\n");
+  std::vector<double> row;
+  for (Index i = 0; i < time; ++i) {
+    row.assign(static_cast<std::size_t>(i + 1), 0);
+    patterns.row(0, head, i, row);
+    const Id id = text.ids[static_cast<std::size_t>(text.range.begin + i)];
+    std::string label = visible(token_text(tokenizer, id));
+    label = fmt::format("{:>5} {:{}}", text.range.begin + i, label, kLabel - 6);
+    std::string cells;
+    for (Index j = 0; j <= i; j += wide) {
+      const double most =
+          *std::max_element(row.begin() + j, row.begin() + std::min(i + 1, j + wide));
+      const int shade = most < 0.02   ? 0
+                        : most < 0.1  ? 1
+                        : most < 0.25 ? 2
+                        : most < 0.5  ? 3
+                        : most < 0.75 ? 4
+                                      : 5;
+      cells += kShades[shade];
+    }
+    fmt::print("{} {}\n", label, cells);
+  }
+}
+
+template void print_pattern(PatternsOfTexts<float>&, study::HeadId, const ShownText&,
+                            const Tokenizer&);
+template void print_pattern(PatternsOfTexts<double>&, study::HeadId, const ShownText&,
+                            const Tokenizer&);
+
+}  // namespace headwise::cli

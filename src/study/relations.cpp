@@ -1,0 +1,244 @@
+#include "headwise/study/relations.hpp"
+
+#include <algorithm>
+
+#include "headwise/core/parallel.hpp"
+#include "headwise/data/stories.hpp"
+
+namespace headwise::study {
+namespace {
+
+constexpr Score kRelations[] = {Score::subject, Score::antecedent, Score::sense};
+
+/// A word and what it depends on, in bytes of the story.
+struct Link {
+  Score relation;
+  Mention word, answer;
+};
+
+std::vector<Link> links_of(const Story& story) {
+  std::vector<Link> links;
+  for (const Agreement& a : story.verbs) links.push_back({Score::subject, a.verb, a.subject});
+  for (const Reference& r : story.pronouns)
+    links.push_back({Score::antecedent, r.pronoun, r.antecedent});
+  for (const Bank& b : story.banks) links.push_back({Score::sense, b.word, b.cue});
+  std::erase_if(links, [](const Link& l) { return l.answer.end > l.word.begin; });
+  return links;
+}
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
+}
+
+/// The tokens of a story from a byte on, and where its words are.
+struct Window {
+  Index start;  ///< byte of the story
+  std::vector<Id> ids;
+  std::vector<Index> begins;  ///< byte of each token, and the end
+  std::vector<Mention> words;
+
+  Window(const Tokenizer& tokenizer, const Story& story, Index from) : start(from) {
+    // A story begins behind a line's end, as in the corpus.
+    const std::string before = from == 0 ? "\n" : "";
+    ids = tokenizer.encode(before + story.text.substr(static_cast<std::size_t>(from)));
+    Index at = from - std::ssize(before);
+    for (const Id id : ids) {
+      begins.push_back(at);
+      at += tokenizer.bytes({&id, 1});
+    }
+    begins.push_back(at);
+    const auto size = std::ssize(story.text);
+    const auto letter = [&](Index i) { return is_letter(story.text[static_cast<std::size_t>(i)]); };
+    for (Index i = from; i < size;) {
+      Index end = i;
+      while (end < size && letter(end)) ++end;
+      if (end > i) words.push_back({i, end});
+      i = std::max(end, i + 1);
+    }
+  }
+
+  /// The tokens that lie within some bytes.
+  [[nodiscard]] Span tokens(const Mention& m) const {
+    const auto place = [&](Index byte) {
+      return std::lower_bound(begins.begin(), begins.end(), byte) - begins.begin();
+    };
+    return {place(m.begin), place(m.end)};
+  }
+};
+
+/// The byte where the sentence of a word begins, `back` sentences earlier.
+Index sentence_start(const Story& story, const Mention& word, Index back) {
+  const auto after = std::upper_bound(story.sentences.begin(), story.sentences.end(), word.begin);
+  const Index sentence = after - story.sentences.begin() - 1;
+  return story.sentences[static_cast<std::size_t>(std::max<Index>(0, sentence - back))];
+}
+
+/// The question about a link in a window; nothing when an end of it lies outside.
+std::optional<Question> ask(const Window& window, const Link& link, Index context) {
+  Question q{
+      .relation = link.relation, .word = window.tokens(link.word), .candidates = {}, .answer = {}};
+  if (link.answer.begin < window.start || q.word.end > context || q.word.end == q.word.begin)
+    return std::nullopt;
+  q.answer = {-1, -1};
+  for (const Mention& word : window.words) {
+    if (word.end > link.word.begin) break;
+    const Index place = std::ssize(q.candidates);
+    if (word.begin >= link.answer.begin && word.end <= link.answer.end) {
+      if (q.answer.begin < 0) q.answer.begin = place;
+      q.answer.end = place + 1;
+    }
+    q.candidates.push_back(window.tokens(word));
+  }
+  if (q.answer.begin < 0) return std::nullopt;
+  return q;
+}
+
+Sequences padded(const std::vector<std::vector<Id>>& rows) {
+  Sequences all;
+  std::size_t time = 1;
+  for (const auto& row : rows) time = std::max(time, row.size());
+  std::vector<Id> ids, next;
+  for (const auto& row : rows) {
+    all.lengths.push_back(std::ssize(row));
+    for (std::size_t i = 0; i < time; ++i) {
+      ids.push_back(i < row.size() ? row[i] : row.front());
+      next.push_back(i + 1 < row.size() ? row[i + 1] : kIgnore);
+    }
+  }
+  const Shape shape{std::ssize(rows), static_cast<Index>(time)};
+  all.batch = {Ids(shape, std::move(ids)), Ids(shape, std::move(next))};
+  return all;
+}
+
+/// Right answers of "always the k-th word before", best k first found.
+struct Baseline {
+  double accuracy = 0;
+  Index offset = 0;
+};
+
+Baseline best_offset(const std::vector<Question>& questions, Score relation) {
+  std::map<Index, Index> right;  // by k
+  Index all = 0;
+  for (const Question& q : questions) {
+    if (q.relation != relation) continue;
+    ++all;
+    for (Index place = q.answer.begin; place < q.answer.end; ++place)
+      ++right[std::ssize(q.candidates) - place];
+  }
+  Baseline best;
+  for (const auto& [k, times] : right) {
+    const double accuracy = static_cast<double>(times) / static_cast<double>(all);
+    if (accuracy > best.accuracy) best = {accuracy, k};
+  }
+  return best;
+}
+
+}  // namespace
+
+Questions story_questions(const Tokenizer& tokenizer, Index context, Index sentences,
+                          std::uint64_t seed) {
+  Questions all;
+  std::vector<std::vector<Id>> rows;
+  for (const Story& story : stories(sentences, seed)) {
+    std::map<Index, std::pair<Window, Index>> windows;  // by start: and which sequence it is
+    const auto window_at = [&](Index start) -> auto& {
+      auto at = windows.find(start);
+      if (at == windows.end())
+        at = windows.emplace(start, std::pair(Window(tokenizer, story, start), Index{-1})).first;
+      return at->second;
+    };
+    for (const Link& link : links_of(story))
+      for (const Index back : {1, 0}) {
+        auto& [window, sequence] = window_at(sentence_start(story, link.word, back));
+        std::optional<Question> q = ask(window, link, context);
+        if (!q) continue;
+        if (sequence < 0) {
+          sequence = std::ssize(rows);
+          rows.push_back(window.ids);
+          if (std::ssize(rows.back()) > context)
+            rows.back().resize(static_cast<std::size_t>(context));
+        }
+        q->sequence = sequence;
+        all.questions.push_back(std::move(*q));
+        break;
+      }
+  }
+  if (!rows.empty()) all.sequences = padded(rows);
+  return all;
+}
+
+template <Real T>
+Index most_attended(const T* pattern, Index stride, const Question& question) {
+  Index best = 0;
+  double most = -1;
+  for (std::size_t c = 0; c < question.candidates.size(); ++c) {
+    double weight = 0;
+    for (Index i = question.word.begin; i < question.word.end; ++i)
+      for (Index j = question.candidates[c].begin; j < question.candidates[c].end; ++j)
+        weight += static_cast<double>(pattern[i * stride + j]);
+    if (weight > most) most = weight, best = static_cast<Index>(c);
+  }
+  return best;
+}
+
+template <Real T>
+std::vector<Scores> relation_scores(const Decoder<T>& model, const Questions& questions) {
+  const Index heads = model.config.heads, all_heads = model.config.layers * heads;
+  std::vector<Scores> scores(static_cast<std::size_t>(all_heads));
+  if (questions.questions.empty()) return scores;
+  const Index time = questions.sequences.time(), count = std::ssize(questions.questions);
+  std::vector<std::uint8_t> right(static_cast<std::size_t>(all_heads * count));
+  for_each_pattern<T>(
+      model, questions.sequences, [&](Index layer, Index first, const Tensor<T>& pattern) {
+        parallel_for(count, 16, [&](Index begin, Index end) {
+          for (Index n = begin; n < end; ++n) {
+            const Question& q = questions.questions[static_cast<std::size_t>(n)];
+            const Index b = q.sequence - first;
+            if (b < 0 || b >= pattern.shape()[0]) continue;
+            for (Index h = 0; h < heads; ++h) {
+              const Index place =
+                  most_attended(pattern.data() + (b * heads + h) * time * time, time, q);
+              right[static_cast<std::size_t>((layer * heads + h) * count + n)] =
+                  place >= q.answer.begin && place < q.answer.end;
+            }
+          }
+        });
+      });
+  for (const Score relation : kRelations) {
+    Index asked = 0;
+    double chance = 0;
+    ShuffleBound bound;
+    for (const Question& q : questions.questions) {
+      if (q.relation != relation) continue;
+      const double p = static_cast<double>(q.answer.end - q.answer.begin) /
+                       static_cast<double>(q.candidates.size());
+      ++asked;
+      chance += p;
+      bound.add(ShuffleBound::of_right(p));
+    }
+    if (asked == 0) continue;
+    const Baseline baseline = best_offset(questions.questions, relation);
+    for (Index head = 0; head < all_heads; ++head) {
+      double sum = 0;
+      for (Index n = 0; n < count; ++n)
+        if (questions.questions[static_cast<std::size_t>(n)].relation == relation)
+          sum += right[static_cast<std::size_t>(head * count + n)];
+      scores[static_cast<std::size_t>(head)][relation] = {
+          .value = sum / static_cast<double>(asked),
+          .chance = chance / static_cast<double>(asked),
+          .p = bound.p(sum),
+          .baseline = baseline.accuracy,
+          .baseline_offset = baseline.offset};
+    }
+  }
+  return scores;
+}
+
+#define HEADWISE_INSTANTIATE(T)                                   \
+  template Index most_attended(const T*, Index, const Question&); \
+  template std::vector<Scores> relation_scores(const Decoder<T>&, const Questions&);
+HEADWISE_INSTANTIATE(float)
+HEADWISE_INSTANTIATE(double)
+#undef HEADWISE_INSTANTIATE
+
+}  // namespace headwise::study

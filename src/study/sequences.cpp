@@ -1,0 +1,142 @@
+#include "headwise/study/sequences.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "headwise/study/head.hpp"
+
+namespace headwise::study {
+namespace {
+
+/// Tokens that go through the model at once.
+constexpr Index kAtOnce = 2048;
+
+/// Share of the kinds of tokens that is left aside at either end, the commonest and the rarest.
+constexpr double kAside = 0.04;
+
+Ids rows(const Ids& ids, Index begin, Index end) {
+  const Index time = ids.shape[1];
+  const auto from = ids.values.begin();
+  return {{end - begin, time}, {from + begin * time, from + end * time}};
+}
+
+/// The tokens that random sequences are made of.
+std::vector<Id> usual_tokens(const Sequences& like, std::optional<Id> first) {
+  std::map<Id, Index> seen;
+  for (Index b = 0; b < like.count(); ++b)
+    for (const Id id : like.ids(b)) ++seen[id];
+  if (first) seen.erase(*first);
+  std::vector<Id> tokens;
+  for (const auto& [id, times] : seen) tokens.push_back(id);
+  std::stable_sort(tokens.begin(), tokens.end(), [&](Id a, Id b) { return seen[a] > seen[b]; });
+  const auto aside = static_cast<Index>(kAside * static_cast<double>(tokens.size()));
+  tokens = {tokens.begin() + aside, tokens.end() - aside};
+  std::sort(tokens.begin(), tokens.end());
+  return tokens;
+}
+
+/// Hands a layer's pattern on.
+template <Real T>
+class PatternOfLayer : public Probe<T> {
+ public:
+  using See = std::function<void(const Tensor<T>& pattern)>;
+  PatternOfLayer(Index layer, See see)
+      : name_(attention_name(layer, "pattern")), see_(std::move(see)) {}
+  [[nodiscard]] bool wants(std::string_view name) const override { return name == name_; }
+  bool pattern(std::string_view, Tensor<T>& p) override {
+    see_(p);
+    return false;
+  }
+
+ private:
+  std::string name_;
+  See see_;
+};
+
+}  // namespace
+
+std::span<const Id> Sequences::ids(Index sequence) const {
+  return std::span<const Id>(batch.inputs.values)
+      .subspan(static_cast<std::size_t>(sequence * time()),
+               static_cast<std::size_t>(lengths[static_cast<std::size_t>(sequence)]));
+}
+
+Sequences Sequences::range(Index begin, Index end) const {
+  return {{rows(batch.inputs, begin, end), rows(batch.targets, begin, end)},
+          {lengths.begin() + begin, lengths.begin() + end}};
+}
+
+Sequences data_sequences(const Source& source, Index count, std::uint64_t seed) {
+  Rng rng = stream(seed, Purpose::study);
+  Sequences all{source.valid(count, rng), {}};
+  const Index time = all.time();
+  for (Index b = 0; b < count; ++b) {
+    Index length = time;
+    while (length > 1 &&
+           all.batch.targets.values[static_cast<std::size_t>(b * time + length - 1)] == kIgnore)
+      --length;
+    all.lengths.push_back(length);
+  }
+  return all;
+}
+
+Sequences one_sequence(std::vector<Id> ids) {
+  const auto time = static_cast<Index>(ids.size());
+  std::vector<Id> next(ids.begin() + 1, ids.end());
+  next.push_back(kIgnore);
+  return {{Ids({1, time}, std::move(ids)), Ids({1, time}, std::move(next))}, {time}};
+}
+
+std::optional<Sequences> repeated_sequences(const Sequences& like, Index count, Index time,
+                                            std::optional<Id> first, std::uint64_t seed) {
+  const std::vector<Id> tokens = usual_tokens(like, first);
+  const Index before = first ? 1 : 0, kinds = static_cast<Index>(tokens.size());
+  if (kinds < 2 || time < 5) return std::nullopt;
+  const Index most = std::min(kinds, (time - before) / 2), least = std::min<Index>(most, 8);
+  std::vector<Id> inputs, targets;
+  for (Index b = 0; b < count; ++b) {
+    Rng rng = stream(seed, Purpose::study, b + 1);
+    const Index n = least + rng.below(most - least + 1);
+    const std::vector<Index> order = rng.permutation(kinds);
+    const auto token = [&](Index i) -> Id {  // the token at place i, behind the first
+      return tokens[static_cast<std::size_t>(order[static_cast<std::size_t>(i % n)])];
+    };
+    if (first) inputs.push_back(*first), targets.push_back(kIgnore);
+    for (Index i = 0; i < time - before; ++i) {
+      inputs.push_back(token(i));
+      targets.push_back(i < n ? kIgnore : token(i + 1));
+    }
+  }
+  return Sequences{{Ids({count, time}, std::move(inputs)), Ids({count, time}, std::move(targets))},
+                   std::vector<Index>(static_cast<std::size_t>(count), time)};
+}
+
+template <Real T>
+void for_each_pattern(const Decoder<T>& model, const Sequences& sequences,
+                      FunctionRef<void(Index layer, Index first, const Tensor<T>& pattern)> see) {
+  const Index block = std::max<Index>(1, kAtOnce / sequences.time());
+  std::vector<Var<T>> streams;
+  for (Index at = 0; at < sequences.count(); at += block)
+    streams.push_back(
+        model.embed({}, rows(sequences.batch.inputs, at, std::min(sequences.count(), at + block))));
+  for (Index layer = 0; layer < model.config.layers; ++layer)
+    for (std::size_t n = 0; n < streams.size(); ++n) {
+      const auto hand_on = [&](const Tensor<T>& pattern) {
+        see(layer, static_cast<Index>(n) * block, pattern);
+      };
+      PatternOfLayer<T> probe(layer, hand_on);
+      const Ctx<T> root{.probe = &probe};
+      streams[n] =
+          model.blocks[static_cast<std::size_t>(layer)](root.in("blocks", layer), streams[n]);
+    }
+}
+
+#define HEADWISE_INSTANTIATE(T)                                       \
+  template void for_each_pattern(const Decoder<T>&, const Sequences&, \
+                                 FunctionRef<void(Index, Index, const Tensor<T>&)>);
+HEADWISE_INSTANTIATE(float)
+HEADWISE_INSTANTIATE(double)
+#undef HEADWISE_INSTANTIATE
+
+}  // namespace headwise::study

@@ -1,0 +1,25 @@
+// What batches ask of a model.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "headwise/data/text.hpp"
+
+namespace headwise::study {
+
+/// How many positions of all batches count. Throws ShapeError, beginning with `where`, when it is
+/// none, or when inputs and targets differ in shape.
+inline Index require_targets(std::string_view where, const std::vector<Batch>& batches) {
+  Index counts = 0;
+  for (const Batch& b : batches) {
+    require(b.inputs.shape.rank() == 2 && b.inputs.shape == b.targets.shape,
+            "{}: inputs {} and targets {} are not both (B,T)", where, b.inputs.shape,
+            b.targets.shape);
+    counts += counted(b.targets);
+  }
+  require(counts > 0, "{}: no position of {} batches has a target", where, batches.size());
+  return counts;
+}
+
+}  // namespace headwise::study

@@ -1,0 +1,102 @@
+#include "headwise/study/sequences.hpp"
+
+#include <set>
+
+#include "support/catch.hpp"
+#include "support/models.hpp"
+#include "support/threads.hpp"
+
+using namespace headwise;
+using namespace headwise::study;
+
+namespace {
+
+Sequences random_like(Index vocab) {
+  return {{test::random_ids({50, 40}, vocab, 1), test::random_ids({50, 40}, vocab, 2)},
+          std::vector<Index>(50, 40)};
+}
+
+}  // namespace
+
+TEST_CASE("repeated tokens repeat, at an offset of their own", "[study]") {
+  const Sequences like = random_like(60);
+  const Sequences repeated = *repeated_sequences(like, 30, 50, Id{0}, 4);
+  std::set<Index> offsets;
+  for (Index b = 0; b < repeated.count(); ++b) {
+    const auto ids = repeated.ids(b);
+    REQUIRE(std::ssize(ids) == 50);
+    CHECK(ids[0] == 0);
+    Index n = 1;
+    while (ids[static_cast<std::size_t>(1 + n)] != ids[1]) ++n;
+    offsets.insert(n);
+    CHECK((n >= 8 && n <= 24));
+    const std::set<Id> once(ids.begin() + 1, ids.begin() + 1 + n);
+    CHECK(std::ssize(once) == n);
+    CHECK(!once.contains(0));
+    for (Index i = 1; i < 50; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (i > n) CHECK(ids[at] == ids[static_cast<std::size_t>(i - n)]);
+      const Id target = repeated.batch.targets.values[static_cast<std::size_t>(b * 50 + i)];
+      CHECK(target == (i <= n   ? kIgnore
+                       : i < 49 ? ids[at + 1]
+                                : ids[at + 1 - static_cast<std::size_t>(n)]));
+    }
+  }
+  CHECK(offsets.size() > 8);
+}
+
+TEST_CASE("repeated tokens leave the commonest and the rarest aside", "[study]") {
+  Sequences like = random_like(50);
+  for (std::size_t i = 0; i < like.batch.inputs.values.size(); ++i)
+    if (i % 4 == 0) like.batch.inputs.values[i] = static_cast<Id>(i % 8 == 0 ? 7 : 9);
+  const Sequences repeated = *repeated_sequences(like, 100, 40, std::nullopt, 4);
+  const std::set<Id> seen(repeated.batch.inputs.values.begin(), repeated.batch.inputs.values.end());
+  CHECK(!seen.contains(7));
+  CHECK(!seen.contains(9));
+  CHECK(seen.size() == 46);
+}
+
+TEST_CASE("repeated tokens need two kinds and room", "[study]") {
+  CHECK(!repeated_sequences(random_like(2), 3, 40, Id{0}, 1));
+  CHECK(!repeated_sequences(random_like(9), 3, 4, Id{0}, 1));
+  CHECK(repeated_sequences(random_like(2), 3, 40, std::nullopt, 1));
+}
+
+TEST_CASE("a sequence of a task ends with its last target that counts", "[study]") {
+  struct Padded : Source {
+    [[nodiscard]] Batch train(Index, Rng&) const override { return {}; }
+    [[nodiscard]] Batch valid(Index, Rng&) const override {
+      return {Ids({2, 4}, {1, 2, 3, 0, 1, 2, 3, 4}),
+              Ids({2, 4}, {kIgnore, 3, kIgnore, kIgnore, 2, 3, 4, 5})};
+    }
+  };
+  const Sequences data = data_sequences(Padded(), 2, 1);
+  CHECK(data.lengths == std::vector<Index>{2, 4});
+  CHECK(std::vector<Id>(data.ids(0).begin(), data.ids(0).end()) == std::vector<Id>{1, 2});
+  const Sequences second = data.range(1, 2);
+  CHECK(second.lengths == std::vector<Index>{4});
+  CHECK(std::vector<Id>(second.ids(0).begin(), second.ids(0).end()) == std::vector<Id>{1, 2, 3, 4});
+}
+
+TEST_CASE("patterns come block by block, the same bits as alone", "[study]") {
+  const ModelConfig config{.vocab = 11, .layers = 2, .heads = 2, .width = 8, .context = 400};
+  const Decoder<float> model = test::rough_decoder<float>(config, 3);
+  const Sequences all{{test::random_ids({7, 400}, 11, 1), test::random_ids({7, 400}, 11, 2)},
+                      std::vector<Index>(7, 400)};
+  std::map<std::pair<Index, Index>, Tensor<float>> found;  // by layer and sequence
+  Index largest = 0;
+  for_each_pattern<float>(model, all, [&](Index layer, Index first, const Tensor<float>& pattern) {
+    largest = std::max(largest, pattern.shape()[0]);
+    const Index one = 2 * 400 * 400;
+    for (Index b = 0; b < pattern.shape()[0]; ++b)
+      found[{layer, first + b}] = Tensor<float>(
+          {2, 400, 400}, pattern.values().subspan(static_cast<std::size_t>(b * one), one));
+  });
+  CHECK(found.size() == 14);
+  CHECK(largest == 5);
+  for_each_pattern<float>(
+      model, all.range(6, 7), [&](Index layer, Index first, const Tensor<float>& pattern) {
+        CHECK(first == 0);
+        CHECK(test::same_bits(pattern.reshape({2, 400, 400}), found[{layer, 6}]));
+      });
+}

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "cli/study_page_files.hpp"
 #include "headwise/core/file.hpp"
-#include "study_page_files.hpp"  // made by src/embed.cmake
 
 namespace headwise::cli {
 namespace {

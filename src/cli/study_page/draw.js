@@ -19,6 +19,11 @@ function coloursOf(ramp) {
   }
   return colours;
 }
+/// Black or white, whichever can be read on a colour (WCAG's relative luminance).
+function inkOn(colour) {
+  const [r, g, b] = [...new Uint8Array(new Uint32Array([colour]).buffer)].map((v) => ((v / 255 + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? '#000' : '#fff';
+}
 const kColours = {
   light: kRamps.light.map(coloursOf),
   dark: kRamps.dark.map(coloursOf),
@@ -41,7 +46,7 @@ function shade(element, share) {
   if (element.dataset.shade === mark) return;  // browsers take long over styles
   element.dataset.shade = mark;
   element.style.backgroundColor = i > 0 ? asCss(colours()[0][i]) : '';
-  element.style.color = i > 0 ? ((i > 127) !== kDark.matches ? '#fff' : '#111') : '';
+  element.style.color = i > 0 ? inkOn(colours()[0][i]) : '';
 }
 /// A value of a custom property of the style; asking the browser each time is slow.
 const kStyleValues = new Map();
@@ -52,20 +57,20 @@ function styleColour(name) {
   return kStyleValues.get(name);
 }
 
-/// Rows and columns `from` to `from + count` of a head's pattern as a picture of at most `most`
-/// pixels a side; a pixel that stands for several entries shows their largest, so that a thin
-/// diagonal stays. What a query cannot see is left transparent. Null without a pattern.
-function patternImage(head, from, count, most) {
+/// `count` rows from `row` on and as many columns from `column` on of a head's pattern, as a picture
+/// of at most `most` pixels a side; a pixel that stands for several entries shows their largest, so
+/// that a thin diagonal stays. What a query cannot see is left transparent. Null without a pattern.
+function patternImage(head, row, column, count, most) {
   const pattern = patternOf(head);
   if (!pattern || count < 1) return null;
   const step = Math.ceil(count / most), side = Math.ceil(count / step);
   const norms = normsOf(head), scale = 1 / (65535 * largestWeight());
   const largest = new Float32Array(side * side).fill(-1);
   const columnOf = Uint32Array.from({length: count}, (unused, k) => Math.floor(k / step));
-  for (let i = from; i < from + count; ++i) {
-    const line = columnOf[i - from] * side, start = i * (i + 1) / 2;
-    for (let j = from; j <= i; ++j) {
-      const at = line + columnOf[j - from], weight = norms ? pattern[start + j] * (norms[j] ?? 0) : pattern[start + j];
+  for (let i = row; i < row + count; ++i) {
+    const line = columnOf[i - row] * side, start = i * (i + 1) / 2;
+    for (let j = column; j <= Math.min(i, column + count - 1); ++j) {
+      const at = line + columnOf[j - column], weight = norms ? pattern[start + j] * (norms[j] ?? 0) : pattern[start + j];
       if (weight > largest[at]) largest[at] = weight;
     }
   }

@@ -20,7 +20,7 @@ function tileOf(head) {
     type: 'button', class: 'tile', 'data-head': nameOf(head), tabindex: '-1',
     title: titleOf(head) + (head.role ? ': ' + (kScores[head.role]?.[1] ?? '') : ''),
     click: () => choose({head: nameOf(head)}),
-  }, make('span', {class: 'name'}, nameOf(head), head.label ? make('span', {class: 'label'}, ' ' + head.label) : null),
+  }, make('span', {class: 'name'}, nameOf(head), make('span', {class: 'label'}, ' ' + (head.label ?? ''))),
   make('span', {class: 'frame'}, map), row, look);
   if (head.role) button.dataset.role = head.role;
   return {head, button, map, row, look, painted: false, seen: false};
@@ -35,7 +35,7 @@ function buildGrid(section) {
 
   const paint = (tile) => {
     tile.painted = true;
-    const image = patternImage(tile.head, 0, tokensNow().length, kTile);
+    const image = patternImage(tile.head, 0, 0, tokensNow().length, kTile);
     tile.button.classList.toggle('empty', !image);
     if (image) put(tile.map, image);
   };
@@ -93,6 +93,7 @@ function buildGrid(section) {
     const whole = chosen.role === '' && chosen.sort === '' && heads.length === kLayers * kHeads;
     shownTiles = heads.map((head) => tiles.get(nameOf(head)));
     grid.classList.toggle('whole', whole);
+    grid.classList.toggle('many', whole && kHeads > 8);
     grid.style.setProperty('--columns', kHeads);
     const children = [];
     if (whole) {

@@ -40,7 +40,7 @@ function buildTokens(section) {
     // Lines end where the text's lines end.
     strip.replaceChildren(...elements.flatMap((element, i) => tokens[i].endsWith('\n') ? [element, make('br')] : [element]));
     count.textContent = `${tokens.length} token${tokens.length === 1 ? '' : 's'}. Point at one, or move with the ` +
-        'arrow keys: the darker another token, the more it is attended to.';
+        'arrow keys: the stronger the colour of another token, the more it is attended to.';
   };
   const paint = oncePerFrame(() => {
     const i = queryNow(), head = headOf.get(chosen.head), scale = 1 / largestWeight();

@@ -1,11 +1,10 @@
 // The page: its head, what can be chosen, and its sections, for whatever the document has.
 
-/// A section with a title, unless `there` says that the document has nothing for it. A drawing
-/// that fails must not take the others with it, but is reported.
-function addSection(id, title, there, build) {
+/// A section with a title, in `parent`, unless `there` says that the document has nothing for it.
+function addSection(parent, id, title, there, build) {
   if (!there) return;
-  const section = make('section', {id, 'aria-label': title}, title ? make('h2', {}, title) : null);
-  document.getElementById('page').append(section);
+  const section = make('section', {id, 'aria-label': title || null}, title ? make('h2', {}, title) : null);
+  parent.append(section);
   build(section);
 }
 
@@ -62,20 +61,31 @@ function buildPage() {
       make('p', {}, 'Each attention head lets every token look back at earlier tokens, and copies something from where it looks. ' +
           'Each small picture below is one head: a row for each token of the text, coloured where it looks. ' +
           'Click on a head to enlarge it; point at a token to see what it looks at in every head.'), controls());
-  addSection('text-section', 'The text', study.texts.length > 0, buildTokens);
-  const both = make('div', {class: 'both'});
-  addSection('grid-section', 'Heads', study.heads.length > 0, buildGrid);
-  addSection('head-section', '', study.heads.length > 0, buildHead);
-  page.append(both);
-  both.append(...['grid-section', 'head-section'].map((id) => document.getElementById(id)).filter(Boolean));
-  addSection('scores-section', 'Scores of every head', scoreKeys().length > 0, buildScores);
-  addSection('ablation-section', 'What is lost without a head', study.heads.some((head) => head.ablation), buildAblation);
-  addSection('groups-section', 'Heads that work together', study.groups?.length > 0, buildGroups);
-  addSection('timeline-section', 'While it was trained', study.timeline?.length > 0, buildTimeline);
-  addSection('attribution-section', 'What speaks for the next token', study.attribution?.length > 0, buildAttribution);
-  addSection('lens-section', 'The guess, layer by layer', study.lens?.length > 0, buildLens);
-  addSection('composition-section', 'Heads that read heads', study.composition?.pairs?.length > 0, buildComposition);
-  addSection('pruning-section', 'Removing heads', study.pruning, buildPruning);
-  addSection('patching-section', 'Patching: which head carries the answer', study.patching, buildPatching);
+  const both = make('div', {class: 'both'}), more = make('div', {class: 'more'});
+  addSection(page, 'text-section', 'The text', study.texts.length > 0, buildTokens);
+  page.append(both, more);
+  addSection(both, 'grid-section', 'Heads', study.heads.length > 0, buildGrid);
+  addSection(both, 'head-section', '', study.heads.length > 0, buildHead);
+  // What is below the first screen comes piece by piece, so that the page answers from the start.
+  const later = [
+    ['scores-section', 'Scores of every head', scoreKeys().length > 0, buildScores],
+    ['ablation-section', 'What is lost without a head', study.heads.some((head) => head.ablation), buildAblation],
+    ['groups-section', 'Heads that work together', study.groups?.length > 0, buildGroups],
+    ['timeline-section', 'While it was trained', study.timeline?.length > 0, buildTimeline],
+    ['attribution-section', 'What speaks for the next token', study.attribution?.length > 0, buildAttribution],
+    ['lens-section', 'The guess, layer by layer', study.lens?.length > 0, buildLens],
+    ['composition-section', 'Heads that read heads', study.composition?.pairs?.length > 0, buildComposition],
+    ['pruning-section', 'Removing heads', study.pruning, buildPruning],
+    ['patching-section', 'Patching: which head carries the answer', study.patching, buildPatching],
+  ];
+  const next = () => {
+    if (later.length === 0) return void (page.dataset.whole = '');
+    try {
+      addSection(more, ...later.shift());
+    } finally {  // a section that fails is reported by the browser, and takes no other with it
+      setTimeout(next);
+    }
+  };
+  requestAnimationFrame(() => setTimeout(next));
 }
 buildPage();

@@ -142,7 +142,7 @@ function buildPatching(section) {
 /// What the model would say if it stopped after each layer.
 function buildLens(section) {
   const body = make('tbody', {}), top = make('tr', {});
-  section.append(make('p', {}, 'What the model would say next if it stopped after each layer: the likeliest token, darker the surer; the next ones when you point at it. ' +
+  section.append(make('p', {}, 'What the model would say next if it stopped after each layer: the likeliest token, the stronger the colour the surer; the next ones when you point at it. ' +
       'A box around it: that is what really comes next.'), make('div', {class: 'wide tall', tabindex: '0'}, make('table', {class: 'lens', id: 'lens'}, make('thead', {}, top), body)));
   const draw = () => {
     const entry = study.lens.find((one) => one.text === chosen.text), tokens = tokensNow();

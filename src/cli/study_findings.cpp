@@ -78,7 +78,8 @@ Causes causes_of(const Decoder<T>& model, const Sequences& data,
   const auto groups = study::groups_of(model, batches, sets, singles.each, seed);
   for (std::size_t i = 0; i < groups.size(); ++i) found.groups[i].group = groups[i];
   tell("taking away more and more heads");
-  found.pruning = study::pruning_curve(model, batches, found.importance, {.seed = seed});
+  found.pruning = study::pruning_curve(
+      model, batches, study::normalized_by_layer(found.importance, model.config), {.seed = seed});
   return found;
 }
 

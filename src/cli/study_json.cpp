@@ -81,7 +81,8 @@ json copying_of(const Readings& weights, std::size_t head) {
             {"qk_eigenvalues", number(weights.qk[head])},
             {"ov_top1", weights.copying[head].top1},
             {"ov_top5", weights.copying[head].top5}};
-  if (!weights.copying_effective.empty()) {
+  // Heads of the first layer read before the MLP that makes the effective embedding.
+  if (!weights.copying_effective.empty() && weights.copying[head].head.layer > 0) {
     j["ov_top1_effective"] = weights.copying_effective[head].top1;
     j["ov_top5_effective"] = weights.copying_effective[head].top5;
   }

@@ -172,8 +172,8 @@ Index most_attended(const T* pattern, Index stride, const Question& question) {
   Index best = 0;
   double most = -1;
   for (std::size_t c = 0; c < question.candidates.size(); ++c) {
-    double weight = 0;
-    for (Index i = question.word.begin; i < question.word.end; ++i)
+    double weight = 0;  // from where the word's tokens are predicted
+    for (Index i = question.word.begin - 1; i < question.word.end - 1; ++i)
       for (Index j = question.candidates[c].begin; j < question.candidates[c].end; ++j)
         weight += static_cast<double>(pattern[i * stride + j]);
     if (weight > most) most = weight, best = static_cast<Index>(c);

@@ -20,7 +20,7 @@ std::string text_of(const Tokenizer& tokenizer, const Questions& all, const Ques
 /// A pattern that puts all weight of a span's tokens on one candidate.
 std::vector<double> pointing(const Question& q, Index time, Index candidate) {
   std::vector<double> pattern(static_cast<std::size_t>(time * time));
-  for (Index i = q.word.begin; i < q.word.end; ++i)
+  for (Index i = q.word.begin - 1; i < q.word.end - 1; ++i)
     pattern[static_cast<std::size_t>(i * time +
                                      q.candidates[static_cast<std::size_t>(candidate)].begin)] = 1;
   return pattern;

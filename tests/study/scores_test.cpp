@@ -118,5 +118,5 @@ TEST_CASE("known heads get their names, and even ones none", "[study]") {
   std::vector<std::string> labels;
   for (const HeadStudy& head : heads) labels.push_back(head.label);
   CHECK(labels == std::vector<std::string>{"previous token", "first token", "current token", "", "",
-                                           "induction", "", "", "", ""});
+                                           "induction", "copying", "", "", ""});
 }

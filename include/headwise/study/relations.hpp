@@ -35,7 +35,9 @@ Questions story_questions(const Tokenizer& tokenizer, Index context, Index sente
 
 /// How often a head looks most at the right word (Clark et al. 2019, arXiv:1906.04341, sec. 4.2).
 /// The attention from a word to a word is the sum over the tokens of the second, the mean over
-/// those of the first; only words before the first count. value: the share of questions whose
+/// those of the first; only words before the first count. A causal model must know what a word
+/// depends on before it is there, so the word's tokens are taken one earlier: at those places it
+/// predicts them. value: the share of questions whose
 /// most attended candidate is right. chance: of one candidate drawn at random. baseline: of the
 /// best fixed offset in words, always "the k-th word before". Per head, in the order of heads_of().
 template <Real T>

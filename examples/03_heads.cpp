@@ -1,5 +1,6 @@
-// What each head is worth: trains a small decoder for a few seconds, then closes its heads one by
-// one and prints how far the validation loss rises. Build and run:
+// What each head does and what it is worth: trains a small decoder for a few seconds, names its
+// heads' roles, then closes them one by one and prints how far the validation loss rises. Build and
+// run:
 //   cmake --build build --target 03_heads && build/examples/03_heads [STEPS]
 #include <cstdlib>
 
@@ -44,14 +45,17 @@ int main(int argc, char** argv) {
   std::vector<Batch> batches;
   for (int i = 0; i < 5; ++i) batches.push_back(text.valid(16, rng));
   const double whole = loss(model, batches, nullptr);
-  fmt::print("validation loss {:.4f}\n\nlayer  head  rise when closed\n", whole);
+  // headwise study does all of this and more; each part can be called alone.
+  const study::Sets sets{.data = study::data_sequences(text, 20, 1)};
+  const std::vector<study::HeadStudy> heads = study::study_heads(model, sets, 1);
+  fmt::print("validation loss {:.4f}\n\nhead  rise when closed  previous token  role\n", whole);
   double most = 0;
-  for (Index layer = 0; layer < config.layers; ++layer)
-    for (Index head = 0; head < config.heads; ++head) {
-      Close probe(config, layer, head);
-      const double rise = loss(model, batches, &probe) - whole;
-      fmt::print("{:5}  {:4}  {:+.4f}\n", layer, head, rise);
-      most = std::max(most, rise);
-    }
+  for (const study::HeadStudy& head : heads) {
+    Close probe(config, head.id.layer, head.id.head);
+    const double rise = loss(model, batches, &probe) - whole;
+    fmt::print("{:4}  {:+16.4f}  {:14.3f}  {}\n", name_of(head.id), rise,
+               head.score(study::Score::previous_token)->value, head.role ? head.label : "-");
+    most = std::max(most, rise);
+  }
   return most > 0 ? 0 : 1;  // training gave some head work to do
 }

@@ -27,9 +27,11 @@ build/headwise train --tokenizer word --layers 2 --heads 8 --width 128 --context
   --schedule linear --min-lr 0 --no-tie --init-std 0.08 --eval-every 500 --out "$run"
 echo
 build/headwise sample "$run" --samples 3 --tokens 120 --top-p 0.9
+echo
+build/headwise study "$run" --out "$run/heads.html"
 cat <<TEXT
 
-The run is in $run. What to try next:
+The run is in $run, what its heads do in $run/heads.html: open it in a browser. What to try next:
   build/headwise sample $run --prompt "The boats near the tree"
   build/headwise data stories --show 2         who is whose subject, who is "she", which bank
   build/headwise train --task copy             learns to copy 20 letters

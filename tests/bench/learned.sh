@@ -1,6 +1,6 @@
 #!/bin/sh
 # What small models learn from the built-in corpus (seeds 1, 2 and 3) and tasks: the figures of datasets/README.md.
-#   sh tests/bench/learned.sh stories-char|stories-word|copy|induction [FOLDER]
+#   sh tests/bench/learned.sh stories-char|stories-word|copy|induction|heads|relations [FOLDER]
 # Needs build/headwise and build/tests/story_check (sh tests/run.sh). Runs go to FOLDER (learned) and stay there.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -47,5 +47,21 @@ case $what in
         $headwise eval "$folder/induction-$layers-$seed"
       done
     done ;;
+  heads)
+    for seed in 1 2 3 4 5; do
+      for layers in 1 2; do
+        train "heads-$layers-$seed" --task induction --preset induction --layers $layers --batch 32 --steps 1500 --lr 3e-3 --seed $seed --study-every 50
+        $headwise study "$folder/heads-$layers-$seed" --json "$folder/heads-$layers-$seed.json" >"$folder/heads-$layers-$seed.txt"
+      done
+    done
+    python3 tests/bench/heads.py "$folder" ;;
+  relations)
+    for seed in 1 2 3; do
+      for kind in word char; do
+        [ -e "$folder/$kind-$seed" ] || continue
+        $headwise study "$folder/$kind-$seed" --json "$folder/$kind-$seed.json" >"$folder/$kind-$seed.txt"
+      done
+    done
+    python3 tests/bench/relations.py "$folder" ;;
   *) echo "usage: sh tests/bench/learned.sh stories-char|stories-word|copy|induction [FOLDER]" >&2; exit 2 ;;
 esac

@@ -1,54 +1,21 @@
 // Colours, and heat maps on canvases.
 
-/// From nothing to all, and from less to more, in light and in dark; as [r, g, b].
+/// From nothing to all, and from less to more, in light and in dark.
 const kRamps = {
-  light: [
-    [
-      [255, 255, 255],
-      [222, 235, 247],
-      [158, 202, 225],
-      [66, 146, 198],
-      [8, 81, 156],
-      [6, 32, 82],
-    ],
-    [
-      [153, 52, 4],
-      [236, 150, 73],
-      [255, 255, 255],
-      [110, 170, 215],
-      [8, 64, 129],
-    ],
-  ],
-  dark: [
-    [
-      [20, 24, 29],
-      [24, 50, 84],
-      [32, 98, 140],
-      [58, 160, 160],
-      [160, 214, 130],
-      [255, 247, 170],
-    ],
-    [
-      [255, 196, 120],
-      [176, 92, 32],
-      [20, 24, 29],
-      [40, 104, 160],
-      [150, 208, 255],
-    ],
-  ],
+  light: ['ffffff deebf7 9ecae1 4292c6 08519c 062052', '993404 ec9649 ffffff 6eaad7 084081'],
+  dark: ['14181d 183254 20628c 3aa0a0 a0d682 fff7aa', 'ffc478 b05c20 14181d 2868a0 96d0ff'],
 };
 const kDark = matchMedia('(prefers-color-scheme: dark)');
 
-/// 256 colours as a canvas stores them, from the ends and steps of a ramp.
+/// 256 colours as a canvas stores them, from the steps of a ramp.
 function coloursOf(ramp) {
-  const colours = new Uint32Array(256);
-  for (let i = 0; i < 256; ++i) {
-    const at = (i / 255) * (ramp.length - 1),
-      k = Math.min(Math.floor(at), ramp.length - 2);
-    const [r, g, b] = ramp[k].map((from, c) => Math.round(from + (ramp[k + 1][c] - from) * (at - k)));
-    colours[i] = new Uint32Array(new Uint8Array([r, g, b, 255]).buffer)[0];
-  }
-  return colours;
+  const steps = ramp.split(' ').map((hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)));
+  return Uint32Array.from({length: 256}, (unused, i) => {
+    const at = (i / 255) * (steps.length - 1);
+    const k = Math.min(Math.floor(at), steps.length - 2);
+    const [r, g, b] = steps[k].map((from, c) => Math.round(from + (steps[k + 1][c] - from) * (at - k)));
+    return new Uint32Array(new Uint8Array([r, g, b, 255]).buffer)[0];
+  });
 }
 /// Black or white, whichever can be read on a colour (WCAG's relative luminance).
 function inkOn(colour) {

@@ -40,8 +40,7 @@ function buildGrid(section) {
   const count = make('p', {class: 'quiet', 'aria-live': 'polite'});
   section.append(count, grid);
   const tiles = new Map(study.heads.map((head) => [nameOf(head), tileOf(head)]));
-  let columns = kHeads,
-    shownTiles = [];
+  let shownTiles = [];
 
   const paint = (tile) => {
     tile.painted = true;
@@ -131,7 +130,7 @@ function buildGrid(section) {
   grid.addEventListener('keydown', (event) => {
     const at = shownTiles.findIndex((tile) => tile.button === document.activeElement);
     if (at < 0) return;
-    columns = Math.max(
+    const columns = Math.max(
       1,
       shownTiles.filter((tile) => tile.button.offsetTop === shownTiles[0].button.offsetTop).length,
     );

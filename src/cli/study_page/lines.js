@@ -78,7 +78,7 @@ function linesView() {
       if (weight > 0) line(i, k, weight * scale);
     });
     all.style.opacity = pointed !== null || i !== null ? 0.2 : 0.7;
-    for (const element of box.querySelectorAll('.query')) element.classList.remove('query');
+    for (const token of box.querySelectorAll('.query')) token.classList.remove('query');
     for (let k = 0; k < tokens.length; ++k) {
       shade(right.children[k].firstChild, (weights[k] ?? 0) * scale);
       shade(left.children[k].firstChild, from[k]);

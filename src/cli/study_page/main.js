@@ -35,9 +35,9 @@ function select(id, label, options, change) {
 function controls() {
   const count = (role) => study.heads.filter((head) => head.role === role).length;
   const roles = Object.keys(kScores).filter((role) => count(role) > 0);
-  const bar = make('div', {class: 'controls', role: 'toolbar', 'aria-label': 'what is shown'});
+  const chooser = make('div', {class: 'controls', role: 'group', 'aria-label': 'what is shown'});
   if (study.texts.length > 1)
-    bar.append(
+    chooser.append(
       select(
         'text',
         'text',
@@ -46,7 +46,7 @@ function controls() {
           choose({text: Number(value), query: null, key: null, pinned: study.texts[value].tokens.length - 1}),
       ),
     );
-  bar.append(
+  chooser.append(
     select(
       'role',
       'heads',
@@ -65,18 +65,18 @@ function controls() {
     ...scoreKeys().map((key) => ['score:' + key, kScores[key][0]]),
     ...otherColumns().map((column) => [column.sort, column.name]),
   ];
-  bar.append(select('sort', 'order', sorts, (sort) => choose({sort})));
+  chooser.append(select('sort', 'order', sorts, (sort) => choose({sort})));
   on(['sort'], () => {
-    bar.querySelector('#sort').value = chosen.sort;
+    chooser.querySelector('#sort').value = chosen.sort;
   });
   const sets = [
     ['scores', 'the best set for each'],
     ['on_data', 'data'],
     ['on_repeated', 'repeated random tokens'],
   ].filter(([set]) => study.heads.some((head) => head[set] && Object.keys(head[set]).length > 0));
-  if (sets.length > 1) bar.append(select('set', 'scores on', sets, (set) => choose({set})));
+  if (sets.length > 1) chooser.append(select('set', 'scores on', sets, (set) => choose({set})));
   if (kNorms.size > 0)
-    bar.append(
+    chooser.append(
       make(
         'label',
         {
@@ -91,7 +91,7 @@ function controls() {
         ' weight by value norm',
       ),
     );
-  return bar;
+  return chooser;
 }
 
 function buildPage() {

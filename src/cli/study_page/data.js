@@ -21,7 +21,7 @@ const kScores = {
   entropy: ['entropy', 'how widely the attention is spread, in nats; 0 is all on one token'],
   confidence: ['confidence', 'the largest attention of a row, on average'],
   mean_distance: ['mean distance', 'how many tokens back it looks, on average'],
-  locality: ['locality', 'how much of the attention stays close by'],
+  locality: ['locality', 'how much of the attention is on the last five tokens, this one included'],
 };
 const kAblations = {
   full: ['removed', 'its output is set to zero, and whatever depends on it changes too'],
@@ -29,8 +29,8 @@ const kAblations = {
     'patterns frozen',
     'its output is set to zero, but all attention patterns stay as they were: what it adds directly',
   ],
-  mean: ['mean', 'its output is replaced by its mean over the data'],
-  resample: ['resampled', 'its output is replaced by that on another text'],
+  mean: ['mean', 'its output is replaced by its mean over all tokens of the data'],
+  resample: ['resampled', 'its output is replaced by that at the same place of another text'],
 };
 const kCircuits = {
   ov_eigenvalues: ['OV eigenvalues', 'near 1: what it reads it writes again, that is, it copies'],

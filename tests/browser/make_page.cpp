@@ -20,6 +20,7 @@ int main(int argc, char** argv) try {
 
   test::Json document = test::made_up_document(layers, heads, texts);
   std::vector<study::HeadId> drawn = test::made_up_heads(layers, heads);
+  if (texts.size() > 1) document["texts"][1]["start"] = 100;
   if (bare) {
     document = {{"texts", document["texts"]}, {"heads", test::Json::array()}, {"timeline", {}}};
     for (const study::HeadId head : drawn)

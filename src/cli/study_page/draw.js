@@ -1,27 +1,27 @@
 // Colours, and heat maps on canvases.
 
-/// From nothing to all, and from less to more, in light and in dark; as [r, g, b].
+/// From nothing to all, and from less to more, in light and in dark.
 const kRamps = {
-  light: [[[255, 255, 255], [222, 235, 247], [158, 202, 225], [66, 146, 198], [8, 81, 156], [6, 32, 82]],
-    [[153, 52, 4], [236, 150, 73], [255, 255, 255], [110, 170, 215], [8, 64, 129]]],
-  dark: [[[20, 24, 29], [24, 50, 84], [32, 98, 140], [58, 160, 160], [160, 214, 130], [255, 247, 170]],
-    [[255, 196, 120], [176, 92, 32], [20, 24, 29], [40, 104, 160], [150, 208, 255]]],
+  light: ['ffffff deebf7 9ecae1 4292c6 08519c 062052', '993404 ec9649 ffffff 6eaad7 084081'],
+  dark: ['14181d 183254 20628c 3aa0a0 a0d682 fff7aa', 'ffc478 b05c20 14181d 2868a0 96d0ff'],
 };
 const kDark = matchMedia('(prefers-color-scheme: dark)');
 
-/// 256 colours as a canvas stores them, from the ends and steps of a ramp.
+/// 256 colours as a canvas stores them, from the steps of a ramp.
 function coloursOf(ramp) {
-  const colours = new Uint32Array(256);
-  for (let i = 0; i < 256; ++i) {
-    const at = i / 255 * (ramp.length - 1), k = Math.min(Math.floor(at), ramp.length - 2);
-    const [r, g, b] = ramp[k].map((from, c) => Math.round(from + (ramp[k + 1][c] - from) * (at - k)));
-    colours[i] = new Uint32Array(new Uint8Array([r, g, b, 255]).buffer)[0];
-  }
-  return colours;
+  const steps = ramp.split(' ').map((hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)));
+  return Uint32Array.from({length: 256}, (unused, i) => {
+    const at = (i / 255) * (steps.length - 1);
+    const k = Math.min(Math.floor(at), steps.length - 2);
+    const [r, g, b] = steps[k].map((from, c) => Math.round(from + (steps[k + 1][c] - from) * (at - k)));
+    return new Uint32Array(new Uint8Array([r, g, b, 255]).buffer)[0];
+  });
 }
 /// Black or white, whichever can be read on a colour (WCAG's relative luminance).
 function inkOn(colour) {
-  const [r, g, b] = [...new Uint8Array(new Uint32Array([colour]).buffer)].map((v) => ((v / 255 + 0.055) / 1.055) ** 2.4);
+  const [r, g, b] = [...new Uint8Array(new Uint32Array([colour]).buffer)].map(
+    (v) => ((v / 255 + 0.055) / 1.055) ** 2.4,
+  );
   return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? '#000' : '#fff';
 }
 const kColours = {
@@ -42,8 +42,9 @@ function rooted(share) {
 }
 /// The background and a text colour that can be read on it.
 function shade(element, share) {
-  const i = rooted(share), mark = i + (kDark.matches ? ' dark' : '');
-  if (element.dataset.shade === mark) return;  // browsers take long over styles
+  const i = rooted(share),
+    mark = i + (kDark.matches ? ' dark' : '');
+  if (element.dataset.shade === mark) return; // browsers take long over styles
   element.dataset.shade = mark;
   element.style.backgroundColor = i > 0 ? asCss(colours()[0][i]) : '';
   element.style.color = i > 0 ? inkOn(colours()[0][i]) : '';
@@ -63,18 +64,23 @@ function styleColour(name) {
 function patternImage(head, row, column, count, most) {
   const pattern = patternOf(head);
   if (!pattern || count < 1) return null;
-  const step = Math.ceil(count / most), side = Math.ceil(count / step);
-  const norms = normsOf(head), scale = 1 / (65535 * largestWeight());
+  const step = Math.ceil(count / most),
+    side = Math.ceil(count / step);
+  const norms = normsOf(head),
+    scale = 1 / (65535 * largestWeight());
   const largest = new Float32Array(side * side).fill(-1);
   const columnOf = Uint32Array.from({length: count}, (unused, k) => Math.floor(k / step));
   for (let i = row; i < row + count; ++i) {
-    const line = columnOf[i - row] * side, start = i * (i + 1) / 2;
+    const line = columnOf[i - row] * side,
+      start = (i * (i + 1)) / 2;
     for (let j = column; j <= Math.min(i, column + count - 1); ++j) {
-      const at = line + columnOf[j - column], weight = norms ? pattern[start + j] * (norms[j] ?? 0) : pattern[start + j];
+      const at = line + columnOf[j - column],
+        weight = norms ? pattern[start + j] * (norms[j] ?? 0) : pattern[start + j];
       if (weight > largest[at]) largest[at] = weight;
     }
   }
-  const image = new ImageData(side, side), pixels = new Uint32Array(image.data.buffer);
+  const image = new ImageData(side, side),
+    pixels = new Uint32Array(image.data.buffer);
   const table = colours()[0];
   for (let at = 0; at < largest.length; ++at)
     if (largest[at] >= 0) pixels[at] = table[rooted(largest[at] * scale)];
@@ -90,8 +96,10 @@ function put(canvas, image) {
 
 /// A row of a pattern as a strip, a pixel a key.
 function putRow(canvas, weights, tokens) {
-  const image = new ImageData(Math.max(1, tokens), 1), pixels = new Uint32Array(image.data.buffer);
-  const scale = 1 / largestWeight(), table = colours()[0];
+  const image = new ImageData(Math.max(1, tokens), 1),
+    pixels = new Uint32Array(image.data.buffer);
+  const scale = 1 / largestWeight(),
+    table = colours()[0];
   for (let j = 0; j < weights.length; ++j) pixels[j] = table[rooted(weights[j] * scale)];
   put(canvas, image);
 }
@@ -112,8 +120,9 @@ function prepare(canvas, width, height) {
 
 /// A bar from 0 to value on a scale from `least` to `most`, with a tick at the chance level.
 function bar(value, chance, least, most) {
-  const place = (x) => 100 * (Math.min(most, Math.max(least, x)) - least) / (most - least || 1);
-  const zero = place(Math.max(0, least)), end = place(value ?? 0);
+  const place = (x) => (100 * (Math.min(most, Math.max(least, x)) - least)) / (most - least || 1);
+  const zero = place(Math.max(0, least)),
+    end = place(value ?? 0);
   const fill = make('span', {class: value < 0 ? 'fill less' : 'fill'});
   fill.style.left = Math.min(zero, end) + '%';
   fill.style.width = Math.abs(end - zero) + '%';

@@ -1,6 +1,6 @@
 // The grid of heads: a small heat map each, and what each makes of the token that is looked at.
 
-const kTile = 96;  // pixels a side of a small heat map
+const kTile = 96; // pixels a side of a small heat map
 
 /// In words, what query i attends to most: `"a" 93%, 2 back`.
 function lookOf(i, weights) {
@@ -16,12 +16,21 @@ function tileOf(head) {
   const map = make('canvas', {class: 'map', 'aria-hidden': 'true'});
   const row = make('canvas', {class: 'row', 'aria-hidden': 'true'});
   const look = make('span', {class: 'look'});
-  const button = make('button', {
-    type: 'button', class: 'tile', 'data-head': nameOf(head), tabindex: '-1',
-    title: titleOf(head) + (head.role ? ': ' + (kScores[head.role]?.[1] ?? '') : ''),
-    click: () => choose({head: nameOf(head)}),
-  }, make('span', {class: 'name'}, nameOf(head), make('span', {class: 'label'}, ' ' + (head.label ?? ''))),
-  make('span', {class: 'frame'}, map), row, look);
+  const button = make(
+    'button',
+    {
+      type: 'button',
+      class: 'tile',
+      'data-head': nameOf(head),
+      tabindex: '-1',
+      title: titleOf(head) + (head.role ? ': ' + (kScores[head.role]?.[1] ?? '') : ''),
+      click: () => choose({head: nameOf(head)}),
+    },
+    make('span', {class: 'name'}, nameOf(head), make('span', {class: 'label'}, ' ' + (head.label ?? ''))),
+    make('span', {class: 'frame'}, map),
+    row,
+    look,
+  );
   if (head.role) button.dataset.role = head.role;
   return {head, button, map, row, look, painted: false, seen: false};
 }
@@ -31,7 +40,7 @@ function buildGrid(section) {
   const count = make('p', {class: 'quiet', 'aria-live': 'polite'});
   section.append(count, grid);
   const tiles = new Map(study.heads.map((head) => [nameOf(head), tileOf(head)]));
-  let columns = kHeads, shownTiles = [];
+  let shownTiles = [];
 
   const paint = (tile) => {
     tile.painted = true;
@@ -40,20 +49,24 @@ function buildGrid(section) {
     if (image) put(tile.map, image);
   };
   const look = (tile) => {
-    const i = queryNow(), tokens = tokensNow().length;
+    const i = queryNow(),
+      tokens = tokensNow().length;
     const there = i !== null && i < tokens && patternOf(tile.head);
     const weights = there ? weightsOf(tile.head, i) : new Float32Array(0);
     tile.look.textContent = there ? lookOf(i, weights) : '\u00A0';
     putRow(tile.row, weights, tokens);
   };
   // Tiles out of sight are left until they come into it.
-  const observer = new IntersectionObserver((entries) => {
-    for (const {target, isIntersecting} of entries) {
-      const tile = tiles.get(target.dataset.head);
-      tile.seen = isIntersecting;
-      if (isIntersecting && tile.painted) look(tile);
-    }
-  }, {rootMargin: '200px'});
+  const observer = new IntersectionObserver(
+    (entries) => {
+      for (const {target, isIntersecting} of entries) {
+        const tile = tiles.get(target.dataset.head);
+        tile.seen = isIntersecting;
+        if (isIntersecting && tile.painted) look(tile);
+      }
+    },
+    {rootMargin: '200px'},
+  );
   for (const tile of tiles.values()) observer.observe(tile.button);
   // Patterns are decoded a few milliseconds at a time, so that a large page answers meanwhile.
   let working = false;
@@ -74,9 +87,10 @@ function buildGrid(section) {
     work();
   };
   const lookAll = oncePerFrame(() => {
-    const i = queryNow(), tokens = tokensNow().length;
+    const i = queryNow(),
+      tokens = tokensNow().length;
     grid.classList.toggle('looking', i !== null);
-    grid.style.setProperty('--query', i === null ? 0 : 100 * (i + 0.5) / tokens);
+    grid.style.setProperty('--query', i === null ? 0 : (100 * (i + 0.5)) / tokens);
     for (const tile of shownTiles) if (tile.painted && tile.seen) look(tile);
   });
   const mark = () => {
@@ -105,7 +119,9 @@ function buildGrid(section) {
       children.push(tiles.get(nameOf(head)).button);
     });
     grid.replaceChildren(...children);
-    count.textContent = heads.length === study.heads.length ? `All ${heads.length} heads.`
+    count.textContent =
+      heads.length === study.heads.length
+        ? `All ${heads.length} heads.`
         : `${heads.length} of ${study.heads.length} heads.`;
     mark();
     repaint();
@@ -114,9 +130,18 @@ function buildGrid(section) {
   grid.addEventListener('keydown', (event) => {
     const at = shownTiles.findIndex((tile) => tile.button === document.activeElement);
     if (at < 0) return;
-    columns = Math.max(1, shownTiles.filter((tile) => tile.button.offsetTop === shownTiles[0].button.offsetTop).length);
-    const steps = {ArrowLeft: -1, ArrowRight: 1, ArrowUp: -columns, ArrowDown: columns,
-      Home: -at, End: shownTiles.length - 1 - at};
+    const columns = Math.max(
+      1,
+      shownTiles.filter((tile) => tile.button.offsetTop === shownTiles[0].button.offsetTop).length,
+    );
+    const steps = {
+      ArrowLeft: -1,
+      ArrowRight: 1,
+      ArrowUp: -columns,
+      ArrowDown: columns,
+      Home: -at,
+      End: shownTiles.length - 1 - at,
+    };
     const to = shownTiles[at + steps[event.key]];
     if (!to) return;
     event.preventDefault();

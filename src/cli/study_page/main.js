@@ -9,7 +9,8 @@ function addSection(parent, id, title, there, build) {
 }
 
 function factsOf() {
-  const m = study.model ?? {}, facts = [];
+  const m = study.model ?? {},
+    facts = [];
   if (m.layers) facts.push(`${m.layers} layers of ${m.heads} heads`);
   if (m.width) facts.push(`width ${m.width}`);
   if (m.context) facts.push(`context ${m.context}`);
@@ -23,31 +24,74 @@ function factsOf() {
 }
 
 function select(id, label, options, change) {
-  const box = make('select', {id, change: () => change(box.value)},
-      options.map(([value, text]) => make('option', {value}, text)));
+  const box = make(
+    'select',
+    {id, change: () => change(box.value)},
+    options.map(([value, text]) => make('option', {value}, text)),
+  );
   return make('label', {}, label + ' ', box);
 }
 
 function controls() {
   const count = (role) => study.heads.filter((head) => head.role === role).length;
   const roles = Object.keys(kScores).filter((role) => count(role) > 0);
-  const bar = make('div', {class: 'controls', role: 'toolbar', 'aria-label': 'what is shown'});
+  const chooser = make('div', {class: 'controls', role: 'group', 'aria-label': 'what is shown'});
   if (study.texts.length > 1)
-    bar.append(select('text', 'text', study.texts.map((text, i) => [String(i), plain(text.title ?? text.name ?? String(i))]),
-        (value) => choose({text: Number(value), query: null, key: null, pinned: study.texts[value].tokens.length - 1})));
-  bar.append(select('role', 'heads', [['', 'all'], ['any', 'with a role'],
-    ...roles.map((role) => [role, `${roleName(role)} (${count(role)})`]), ['none', `without a role (${count(null)})`]], (role) => choose({role})));
-  const sorts = [['', 'layer and head'], ['role', 'role'],
-    ...scoreKeys().map((key) => ['score:' + key, kScores[key][0]]), ...otherColumns().map((column) => [column.sort, column.name])];
-  bar.append(select('sort', 'order', sorts, (sort) => choose({sort})));
-  on(['sort'], () => { bar.querySelector('#sort').value = chosen.sort; });
-  const sets = [['scores', 'the best set for each'], ['on_data', 'data'], ['on_repeated', 'repeated random tokens']]
-      .filter(([set]) => study.heads.some((head) => head[set] && Object.keys(head[set]).length > 0));
-  if (sets.length > 1) bar.append(select('set', 'scores on', sets, (set) => choose({set})));
+    chooser.append(
+      select(
+        'text',
+        'text',
+        study.texts.map((text, i) => [String(i), plain(text.title ?? text.name ?? String(i))]),
+        (value) =>
+          choose({text: Number(value), query: null, key: null, pinned: study.texts[value].tokens.length - 1}),
+      ),
+    );
+  chooser.append(
+    select(
+      'role',
+      'heads',
+      [
+        ['', 'all'],
+        ['any', 'with a role'],
+        ...roles.map((role) => [role, `${roleName(role)} (${count(role)})`]),
+        ['none', `without a role (${count(null)})`],
+      ],
+      (role) => choose({role}),
+    ),
+  );
+  const sorts = [
+    ['', 'layer and head'],
+    ['role', 'role'],
+    ...scoreKeys().map((key) => ['score:' + key, kScores[key][0]]),
+    ...otherColumns().map((column) => [column.sort, column.name]),
+  ];
+  chooser.append(select('sort', 'order', sorts, (sort) => choose({sort})));
+  on(['sort'], () => {
+    chooser.querySelector('#sort').value = chosen.sort;
+  });
+  const sets = [
+    ['scores', 'the best set for each'],
+    ['on_data', 'data'],
+    ['on_repeated', 'repeated random tokens'],
+  ].filter(([set]) => study.heads.some((head) => head[set] && Object.keys(head[set]).length > 0));
+  if (sets.length > 1) chooser.append(select('set', 'scores on', sets, (set) => choose({set})));
   if (kNorms.size > 0)
-    bar.append(make('label', {title: 'attention times the length of what is read: much attention to a short vector moves little (Kobayashi et al. 2020)'},
-        make('input', {type: 'checkbox', id: 'normed', change: (event) => choose({normed: event.target.checked})}), ' weight by value norm'));
-  return bar;
+    chooser.append(
+      make(
+        'label',
+        {
+          title:
+            'attention times the length of what is read: much attention to a short vector moves little (Kobayashi et al. 2020)',
+        },
+        make('input', {
+          type: 'checkbox',
+          id: 'normed',
+          change: (event) => choose({normed: event.target.checked}),
+        }),
+        ' weight by value norm',
+      ),
+    );
+  return chooser;
 }
 
 function buildPage() {
@@ -56,12 +100,24 @@ function buildPage() {
   document.title = title;
   const roled = study.heads.filter((head) => head.role);
   const first = roled.find((head) => head.role === 'prefix_matching') ?? roled[0] ?? study.heads[0];
-  Object.assign(chosen, {head: first ? nameOf(first) : '', pinned: tokensNow().length ? tokensNow().length - 1 : null});
-  page.append(make('h1', {}, title), make('p', {class: 'quiet'}, factsOf()),
-      make('p', {}, 'Each attention head lets every token look back at earlier tokens, and copies something from where it looks. ' +
-          'Each small picture below is one head: a row for each token of the text, coloured where it looks. ' +
-          'Click on a head to enlarge it; point at a token to see what it looks at in every head.'), controls());
-  const both = make('div', {class: 'both'}), more = make('div', {class: 'more'});
+  Object.assign(chosen, {
+    head: first ? nameOf(first) : '',
+    pinned: tokensNow().length ? tokensNow().length - 1 : null,
+  });
+  page.append(
+    make('h1', {}, title),
+    make('p', {class: 'quiet'}, factsOf()),
+    make(
+      'p',
+      {},
+      'Each attention head lets every token look back at earlier tokens, and copies something from where it looks. ' +
+        'Each small picture below is one head: a row for each token of the text, coloured where it looks. ' +
+        'Click on a head to enlarge it; point at a token to see what it looks at in every head.',
+    ),
+    controls(),
+  );
+  const both = make('div', {class: 'both'}),
+    more = make('div', {class: 'more'});
   addSection(page, 'text-section', 'The text', study.texts.length > 0, buildTokens);
   page.append(both, more);
   addSection(both, 'grid-section', 'Heads', study.heads.length > 0, buildGrid);
@@ -69,10 +125,20 @@ function buildPage() {
   // What is below the first screen comes piece by piece, so that the page answers from the start.
   const later = [
     ['scores-section', 'Scores of every head', scoreKeys().length > 0, buildScores],
-    ['ablation-section', 'What is lost without a head', study.heads.some((head) => head.ablation), buildAblation],
+    [
+      'ablation-section',
+      'What is lost without a head',
+      study.heads.some((head) => head.ablation),
+      buildAblation,
+    ],
     ['groups-section', 'Heads that work together', study.groups?.length > 0, buildGroups],
     ['timeline-section', 'While it was trained', study.timeline?.length > 0, buildTimeline],
-    ['attribution-section', 'What speaks for the next token', study.attribution?.length > 0, buildAttribution],
+    [
+      'attribution-section',
+      'What speaks for the next token',
+      study.attribution?.length > 0,
+      buildAttribution,
+    ],
     ['lens-section', 'The guess, layer by layer', study.lens?.length > 0, buildLens],
     ['composition-section', 'Heads that read heads', study.composition?.pairs?.length > 0, buildComposition],
     ['pruning-section', 'Removing heads', study.pruning, buildPruning],
@@ -82,7 +148,8 @@ function buildPage() {
     if (later.length === 0) return void (page.dataset.whole = '');
     try {
       addSection(more, ...later.shift());
-    } finally {  // a section that fails is reported by the browser, and takes no other with it
+    } finally {
+      // a section that fails is reported by the browser, and takes no other with it
       setTimeout(next);
     }
   };

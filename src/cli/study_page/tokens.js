@@ -1,7 +1,11 @@
 // Tokens, shown literally: white space has signs, and what has no shape of its own is named by its
 // code point. Text enters the page through text nodes alone.
 
-const kSigns = new Map([[' ', '\u2420'], ['\n', '\u23CE'], ['\t', '\u21E5']]);
+const kSigns = new Map([
+  [' ', '\u2420'],
+  ['\n', '\u23CE'],
+  ['\t', '\u21E5'],
+]);
 // Control and format characters (among them those that change the direction), surrogates, unassigned
 // and private ones, spaces, variation selectors, and letters without ink.
 const kUnseen = /[\p{C}\p{Z}\p{Variation_Selector}\u034F\u115F\u1160\u17B4\u17B5\u3164\uFFA0]/u;
@@ -27,7 +31,9 @@ function partsOf(token) {
 
 /// A token as text, for canvases and titles.
 function shown(token) {
-  return partsOf(token).map((part) => part.text).join('');
+  return partsOf(token)
+    .map((part) => part.text)
+    .join('');
 }
 
 /// A title or a name as text: the same, but spaces are spaces.
@@ -62,6 +68,9 @@ function makeSvg(tag, attributes = {}, ...children) {
 
 /// A token as an element: its signs look different from letters that spell the same.
 function tokenElement(token, tag = 'span', attributes = {}) {
-  return make(tag, {...attributes, class: 'token ' + (attributes.class ?? '')},
-      partsOf(token).map((part) => part.sign ? make('span', {class: 'sign'}, part.text) : part.text));
+  return make(
+    tag,
+    {...attributes, class: 'token ' + (attributes.class ?? '')},
+    partsOf(token).map((part) => (part.sign ? make('span', {class: 'sign'}, part.text) : part.text)),
+  );
 }

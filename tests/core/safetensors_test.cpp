@@ -412,7 +412,7 @@ TEST_CASE("a file that is not there is told so", "[core][errors]") {
 }
 
 TEST_CASE("a stream of numbers makes the file that a writer makes", "[core][safetensors]") {
-  const TemporaryFolder folder;
+  const test::TemporaryFolder folder;
   const std::string path = folder / "stream.safetensors";
   TensorFileStream stream(path, {{"a", "F32", {2, 3}}, {"b", "I64", {2}}, {"c", "F64", {1}}});
   const std::vector<float> a{1, 2, 3, 4, 5, 6};
@@ -433,7 +433,7 @@ TEST_CASE("a stream of numbers makes the file that a writer makes", "[core][safe
 }
 
 TEST_CASE("a stream refuses what was not announced", "[core][safetensors]") {
-  const TemporaryFolder folder;
+  const test::TemporaryFolder folder;
   using Item = TensorFileStream::Item;
   CHECK_THROWS_WITH(TensorFileStream(folder / "x", {Item{"a", "F32", {1}}, Item{"a", "F32", {1}}}),
                     folder / "x" + ": 'a' is announced twice");

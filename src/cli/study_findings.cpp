@@ -16,7 +16,7 @@ constexpr double kAblationWork = 1.2e12;
 constexpr Index kAtOnce = 2048;
 
 /// How many sequences heads are ablated on: as many as the work allows, so that the answer does not
-/// depend on the machine; 4 at least.
+/// depend on the machine; 3 at least.
 template <Real T>
 Index ablated_sequences(const Decoder<T>& model, const Sequences& data) {
   Decoder<T> copy = model;  // shares the weights
@@ -25,7 +25,7 @@ Index ablated_sequences(const Decoder<T>& model, const Sequences& data) {
   const double passes = 2.0 * static_cast<double>(model.config.layers * model.config.heads) + 60;
   const double work = passes * 2 * static_cast<double>(weights) * static_cast<double>(data.time());
   const auto affordable = static_cast<Index>(std::min(1e6, kAblationWork / work));
-  return std::min(data.count(), std::max<Index>(4, affordable));
+  return std::min(data.count(), std::max<Index>(3, affordable));
 }
 
 /// The sequences in batches of two or more, which resampling needs; of one there is nothing else.

@@ -154,10 +154,12 @@ Questions story_questions(const Tokenizer& tokenizer, Index context, Index sente
         if (!q) continue;
         if (sequence < 0) {
           sequence = std::ssize(rows);
-          rows.push_back(window.ids);
-          if (std::ssize(rows.back()) > context)
-            rows.back().resize(static_cast<std::size_t>(context));
+          rows.emplace_back();
         }
+        // No longer than what is asked about needs.
+        auto& row = rows[static_cast<std::size_t>(sequence)];
+        if (std::ssize(row) < q->word.end)
+          row.assign(window.ids.begin(), window.ids.begin() + q->word.end);
         q->sequence = sequence;
         all.questions.push_back(std::move(*q));
         break;

@@ -10,18 +10,15 @@ namespace {
 /// Heads of untrained models that a head is compared with, at least; and sequences it is done on.
 constexpr Index kUntrained = 99, kCompared = 8;
 
-/// Scores of untrained heads on some sequences.
+/// As many untrained models as that needs.
 template <Real T>
-std::vector<Scores> untrained_scores(const ModelConfig& config, const Sequences& sequences,
-                                     std::uint64_t seed) {
-  std::vector<Scores> all;
-  for (Index n = 1; std::ssize(all) < kUntrained; ++n) {
-    Rng rng = stream(seed, Purpose::study, -n);
-    const Decoder<T> model(config, rng);
-    const std::vector<Scores> scores = pattern_scores(model, sequences, false);
-    all.insert(all.end(), scores.begin(), scores.end());
+std::vector<Decoder<T>> untrained_models(const ModelConfig& config, std::uint64_t seed) {
+  std::vector<Decoder<T>> models;
+  while (std::ssize(models) * config.layers * config.heads < kUntrained) {
+    Rng rng = stream(seed, Purpose::study, -1 - std::ssize(models));
+    models.emplace_back(config, rng);
   }
-  return all;
+  return models;
 }
 
 }  // namespace
@@ -34,11 +31,13 @@ std::vector<HeadStudy> study_heads(const Decoder<T>& model, const Sets& sets, st
   const auto keep = [&](On on, const std::vector<Scores>& scores) {
     for (std::size_t i = 0; i < heads.size(); ++i) heads[i].on[on] = scores[i];
   };
+  const std::vector<Decoder<T>> untrained = untrained_models<T>(model.config, seed);
   const auto patterns_on = [&](On on, const Sequences& sequences) {
-    std::vector<Scores> scores = pattern_scores(model, sequences);
+    std::vector<Scores> scores = pattern_scores(model, sequences), others;
     const Sequences few = sequences.range(0, std::min(kCompared, sequences.count()));
-    compare_with_untrained(scores, pattern_scores(model, few, false),
-                           untrained_scores<T>(model.config, few, seed));
+    for (const Decoder<T>& other : untrained)
+      for (const Scores& head : pattern_scores(other, few, false)) others.push_back(head);
+    compare_with_untrained(scores, pattern_scores(model, few, false), others);
     keep(on, scores);
   };
   patterns_on(On::data, sets.data);

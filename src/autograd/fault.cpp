@@ -5,6 +5,8 @@
 #include <numeric>
 #include <optional>
 
+#include "autograd/axes.hpp"
+
 namespace headwise {
 namespace {
 
@@ -18,12 +20,6 @@ double size_of(const Values& x) {
   double most = 0;
   for (const double v : x) most = std::max(most, std::fabs(v));
   return most;
-}
-
-/// The index along one axis of an element.
-Index index_along(const Shape& shape, Index axis, Index element) {
-  for (Index i = shape.rank() - 1; i > axis; --i) element /= shape[i];
-  return element % shape[axis];
 }
 
 /// Every order of the axes but the one that is.
@@ -42,10 +38,8 @@ Values permuted(const Values& x, const Shape& shape, const std::vector<Index>& o
   Values y(x.size());
   std::vector<Index> sizes, strides;
   for (const Index axis : order) {
-    Index stride = 1;
-    for (Index i = axis + 1; i < shape.rank(); ++i) stride *= shape[i];
     sizes.push_back(shape[axis]);
-    strides.push_back(stride);
+    strides.push_back(stride_of(shape, axis));
   }
   for (std::size_t i = 0; i < y.size(); ++i) {
     auto rest = static_cast<Index>(i);
@@ -59,9 +53,7 @@ Values permuted(const Values& x, const Shape& shape, const std::vector<Index>& o
 
 /// x moved by one along an axis: around, or with zeros coming in.
 Values shifted(const Values& x, const Shape& shape, Index axis, Index by, bool around) {
-  Index stride = 1;
-  for (Index i = axis + 1; i < shape.rank(); ++i) stride *= shape[i];
-  const Index size = shape[axis];
+  const Index stride = stride_of(shape, axis), size = shape[axis];
   Values y(x.size(), 0.0);
   for (std::size_t i = 0; i < y.size(); ++i) {
     const auto e = static_cast<Index>(i);
@@ -225,9 +217,7 @@ class Classifier {
 
   /// The gradient if dy/dx had the index of y's axis p and that of x's axis q exchanged.
   [[nodiscard]] Values exchanged(Index p, Index q) const {
-    Index out_stride = 1, in_stride = 1;
-    for (Index i = p + 1; i < g_.out.rank(); ++i) out_stride *= g_.out[i];
-    for (Index i = q + 1; i < g_.in.rank(); ++i) in_stride *= g_.in[i];
+    const Index out_stride = stride_of(g_.out, p), in_stride = stride_of(g_.in, q);
     Values sum(a_.size(), 0.0);
     for (Index e = 0; e < g_.in.size(); ++e)
       for (Index o = 0; o < outputs(); ++o) {
@@ -276,8 +266,7 @@ class Classifier {
 
   /// Whether an element of x that reaches one place along an axis of y reaches the others too.
   [[nodiscard]] bool reaches_all_along(Index axis) const {
-    Index stride = 1;
-    for (Index i = axis + 1; i < g_.out.rank(); ++i) stride *= g_.out[i];
+    const Index stride = stride_of(g_.out, axis);
     for (std::size_t e = 0; e < a_.size(); ++e)
       for (Index o = 0; o < outputs(); ++o)
         if (const Index k = index_along(g_.out, axis, o);

@@ -20,7 +20,7 @@ struct Precision<double> {
 };
 template <>
 struct Precision<float> {
-  static constexpr double kUnit = 1.2e-7, kStep = 5e-3, kLarger = 10;
+  static constexpr double kUnit = 1.2e-7, kStep = 5e-3, kLarger = 40;
 };
 
 /// The most that rounding does to an extrapolated slope, in u sum |w y| / h: by the weights of its

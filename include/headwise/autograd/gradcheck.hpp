@@ -117,7 +117,7 @@ struct Subject {
 /// the largest gradient is inconclusive, and so are more than 10 % of elements near a kink, and
 /// differences that rounding or the extrapolation's own error explain. A tensor that does not pass
 /// is tried again with larger steps, up to eps or eps of its largest value, whichever is more, in
-/// float ten times that: what agrees there passes. Where a step leads out of what the function takes (the result is not
+/// float 40 times that: what agrees there passes. Where a step leads out of what the function takes (the result is not
 /// finite there, or the forward pass throws), smaller steps are tried; an element that no step
 /// suits is inconclusive.
 ///

@@ -14,7 +14,7 @@ struct Compared {
   Tensor<double> gradient;    ///< analytic, zeros where none arrived
   bool reached = false;       ///< one arrived
   bool directed = false;      ///< one random direction stands for all elements
-  double known = 0;           ///< the largest analytic gradient, or in a direction's place its norm
+  double known = 0;           ///< the largest analytic gradient, of a direction its norm
   std::vector<Index> order;   ///< in which elements are taken; empty for a direction
   std::vector<Slope> slopes;  ///< as many of them as were taken, see taken()
   Index too_far = 0;  ///< of these, for which the step is too large, see asks_for_smaller_steps()

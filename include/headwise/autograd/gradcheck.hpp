@@ -117,12 +117,12 @@ struct Subject {
 /// the largest gradient is inconclusive, and so are more than 10 % of elements near a kink, and
 /// differences that rounding or the extrapolation's own error explain. A tensor that does not pass
 /// is tried again with larger steps, up to eps or eps of its largest value, whichever is more, in
-/// float 40 times that: what agrees there passes. Where a step leads out of what the function takes (the result is not
-/// finite there, or the forward pass throws), smaller steps are tried; an element that no step
-/// suits is inconclusive.
+/// float 40 times that: what agrees there passes. Where a step is too large (over a kink,
+/// or the result is not finite there, or the forward pass throws) smaller ones are tried before; an
+/// element that no step suits is inconclusive.
 ///
-/// Beside values, each a failure: a NaN or an infinity in an input, a NaN in the result, either in a
-/// gradient; a forward pass that is not the same twice; a backward that is not (to the bit),
+/// Beside values, each a failure: a NaN or an infinity in an input, a NaN in the result, either in
+/// a gradient; a forward pass that is not the same twice; a backward that is not (to the bit),
 /// throws, does not give zero for zero, or writes over gradients that were there; a result whose
 /// shape changes; an input that does not come back as it was; a parameter that matters and gets no
 /// gradient. A result that overflows is inconclusive. What the forward pass itself throws at the

@@ -392,7 +392,7 @@ TEST_CASE("no right op fails at any shape or scale", "[ops][gradcheck][false-ala
     inconclusive += r.verdict == Verdict::inconclusive;
   }
   WARN(checks << " checks of right ops: " << failed << " failed, " << inconclusive
-               << " inconclusive");
+              << " inconclusive");
   CHECK(inconclusive <= checks / 20);  // an overflow, a gradient that rounding hides
 }
 

@@ -6,6 +6,7 @@
 #include "support/catch.hpp"
 #include "support/grad_cases.hpp"
 #include "support/models.hpp"
+#include "support/share.hpp"
 
 using namespace headwise;
 using namespace headwise::test;
@@ -37,12 +38,14 @@ TEST_CASE("a decoder's gradients are right with every option", "[models][gradche
 }
 
 TEST_CASE("a decoder's checks hold for other seeds", "[models][gradcheck]") {
-  for (const std::uint64_t seed : {std::uint64_t{2}, std::uint64_t{3}})
-    for (const GradCase& c : decoder_cases<double>(seed)) {
-      const GradReport report = c.check({});
-      CAPTURE(seed, c.label, describe(report));
+  for (const std::uint64_t seed : {std::uint64_t{2}, std::uint64_t{3}}) {
+    const std::vector<GradCase> cases = decoder_cases<double>(seed);
+    for (std::size_t i = 0; i < cases.size(); i += kEvery) {
+      const GradReport report = cases[i].check({});
+      CAPTURE(seed, cases[i].label, describe(report));
       CHECK(report.verdict == Verdict::pass);
     }
+  }
 }
 
 TEST_CASE("a decoder's checks take as many elements as they are told", "[models][gradcheck]") {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "autograd/slope.hpp"
+#include "autograd/thrown.hpp"
 #include "headwise/core/random.hpp"
 
 namespace headwise {
@@ -38,8 +39,9 @@ class Auditor {
 
   Audit<T> run() {
     audit_.gradients.resize(seen_.values.size());
-    check_result();
-    if (audit_.comparable) check_repetition(see(subject_), "forward pass");
+    check_inputs();
+    if (audit_.comparable) check_result();
+    if (audit_.comparable) see_again("forward pass");
     if (!audit_.comparable || seen_.place < 0) return std::move(audit_);
     check_backward();
     if (audit_.comparable) check_addition();
@@ -54,6 +56,26 @@ class Auditor {
     audit_.problems.push_back(fmt::format(text, std::forward<A>(args)...));
   }
 
+  /// What is not finite in a result has its reason there. A frozen parameter is a constant, where
+  /// an infinity may be meant.
+  void check_inputs() {
+    for (Index place = 0; place < count(); ++place)
+      if (seen_.is_input(place))
+        require_number(name_at(subject_, seen_, place), seen_.value(place),
+                       [](T v) { return std::isfinite(v); });
+    for (const auto& [name, param] : subject_.params)
+      if (!param->trainable) require_number(name, param->value, [](T v) { return !std::isnan(v); });
+  }
+
+  void require_number(const std::string& name, const Tensor<T>& x, bool (*fine)(T)) {
+    const auto values = x.values();
+    const auto odd = std::find_if_not(values.begin(), values.end(), fine);
+    if (odd == values.end()) return;
+    audit_.comparable = false;
+    problem("{} is {} at element {} of {}", name, std::isnan(*odd) ? "NaN" : "infinite",
+            odd - values.begin(), x.shape());
+  }
+
   void check_result() {
     for (Index i = 0; i < seen_.y.size(); ++i) {
       const double v = static_cast<double>(seen_.y.data()[i]);
@@ -66,6 +88,16 @@ class Auditor {
       if (audit_.notes.empty())
         audit_.notes.push_back(
             fmt::format("the result overflows: {} at element {} of {}", v, i, seen_.y.shape()));
+    }
+  }
+
+  void see_again(const char* after) {
+    try {
+      check_repetition(see(subject_), after);
+    } catch (...) {
+      audit_.comparable = false;
+      problem("not deterministic: another call with the same inputs throws '{}' after the {}",
+              thrown(), after);
     }
   }
 
@@ -112,15 +144,19 @@ class Auditor {
   }
 
   void check_backward() {
+    std::vector<Tensor<T>> again, zero;
+    const char* which = "";
     try {
       audit_.gradients = gradients(subject_, w_);
-    } catch (const Error& e) {
+      which = "not deterministic: a second backward pass: ";
+      again = gradients(subject_, w_);
+      which = "a gradient of zero for the result: ";
+      zero = gradients(subject_, Tensor<double>::zeros(seen_.y.shape()));
+    } catch (...) {
       audit_.comparable = false;
-      problem("{}", e.what());
+      problem("{}{}", which, thrown());
       return blame_thrower();
     }
-    const auto again = gradients(subject_, w_);
-    const auto zero = gradients(subject_, Tensor<double>::zeros(seen_.y.shape()));
     for (Index i = 0; i < count(); ++i) {
       const auto at = static_cast<std::size_t>(i);
       if (!seen_.is_input(i) || audit_.gradients[at].empty()) continue;
@@ -143,14 +179,26 @@ class Auditor {
         problem("a gradient of zero for the result gives {:.9g} for {}, element {}", *odd,
                 name_at(subject_, seen_, i), odd - values.begin());
     }
-    check_repetition(see(subject_), "backward pass");
+    see_again("backward pass");
   }
 
   /// That every record's backward adds to the gradients that are there.
   void check_addition() {
+    Index record = 0;
+    try {
+      add_to_each(record);
+    } catch (...) {
+      audit_.comparable = false;
+      problem("the backward of record {} ({}) alone: {}", record,
+              seen_.entries[static_cast<std::size_t>(record)].name, thrown());
+      blame_thrower();
+    }
+  }
+
+  void add_to_each(Index& record) {
     Tape<T> fresh, filled;
     const Var<T> one = subject_.forward(fresh), other = subject_.forward(filled);
-    for (Index record = 0; record < count(); ++record) {
+    for (; record < count(); ++record) {
       if (seen_.is_input(record)) continue;
       const auto& inputs = seen_.entries[static_cast<std::size_t>(record)].inputs;
       const Tensor<T> dy = rounded<T>(projection(seen_.value(record).shape()));
@@ -204,7 +252,7 @@ class Auditor {
       if (seen_.is_input(i)) continue;
       try {
         gradients_of<T>(subject_, i, projection(seen_.value(i).shape()));
-      } catch (const Error& e) {
+      } catch (...) {
         WrongRecord wrong = record_at(subject_, seen_, i);
         const Shape& result = wrong.shape;
         // A gradient of the result's shape for an input that was broadcast: it was not summed.
@@ -219,7 +267,7 @@ class Auditor {
         const auto& inputs = seen_.entries[static_cast<std::size_t>(i)].inputs;
         const auto found = std::find_if(inputs.begin(), inputs.end(), was_broadcast);
         audit_.diagnosis.fault = found != inputs.end() ? Fault::reduction : Fault::other;
-        audit_.diagnosis.reason = e.what();
+        audit_.diagnosis.reason = thrown();
         if (found != inputs.end()) {
           wrong.input = found - inputs.begin();
           audit_.diagnosis.reason += ": the sum over the broadcast axes is missing";

@@ -6,21 +6,34 @@
 namespace headwise {
 namespace {
 
-/// Of many tensors, those that did not pass.
-std::string table(const std::vector<TensorCheck>& tensors) {
+/// Of many tensors, those that did not pass are in the table.
+bool is_row(const TensorCheck& t, std::size_t tensors) {
   constexpr std::size_t kFew = 8;
-  std::size_t width = 6, passed = 0;
-  for (const TensorCheck& t : tensors) width = std::max(width, t.name.size());
-  std::string text = fmt::format("{:{}}  {:12}  {:>8}  {:>8}  {}\n", "tensor", width, "shape",
-                                 "elements", "worst", "verdict");
+  return tensors <= kFew || t.verdict != Verdict::pass;
+}
+
+/// "12", or "12 of 10000" where not all were looked at.
+std::string elements_of(const TensorCheck& t) {
+  return t.elements == t.shape.size() ? fmt::format("{}", t.elements)
+                                      : fmt::format("{} of {}", t.elements, t.shape.size());
+}
+
+std::string table(const std::vector<TensorCheck>& tensors) {
+  std::size_t width = 6, counts = 8, passed = 0;
   for (const TensorCheck& t : tensors) {
-    if (tensors.size() > kFew && t.verdict == Verdict::pass) {
+    width = std::max(width, t.name.size());
+    if (is_row(t, tensors.size())) counts = std::max(counts, elements_of(t).size());
+  }
+  std::string text = fmt::format("{:{}}  {:12}  {:>{}}  {:>8}  {}\n", "tensor", width, "shape",
+                                 "elements", counts, "worst", "verdict");
+  for (const TensorCheck& t : tensors) {
+    if (!is_row(t, tensors.size())) {
       ++passed;
       continue;
     }
-    text +=
-        fmt::format("{:{}}  {:12}  {:>8}  {:>8.1e}  {}{}\n", t.name, width, to_string(t.shape),
-                    t.elements, t.worst, name_of(t.verdict), t.note.empty() ? "" : ": " + t.note);
+    text += fmt::format("{:{}}  {:12}  {:>{}}  {:>8.1e}  {}{}\n", t.name, width, to_string(t.shape),
+                        elements_of(t), counts, t.worst, name_of(t.verdict),
+                        t.note.empty() ? "" : ": " + t.note);
   }
   if (passed > 0) text += fmt::format("and {} more, which pass\n", passed);
   return text;
@@ -89,8 +102,12 @@ std::string describe(const GradReport& report) {
   if (!d.sweep.empty()) text += fmt::format("{}, with other steps:\n{}", report.where, sweep(d));
   if (!report.tensors.empty() && (report.tensors.size() > 1 || !values_fail))
     text += table(report.tensors);
-  if (!values_fail)
-    for (const std::string& note : report.notes) text += note + "\n";
+  if (values_fail) return text;
+  std::vector<std::string> told;  // by the table
+  for (const TensorCheck& t : report.tensors)
+    if (is_row(t, report.tensors.size())) told.push_back(fmt::format("{}: {}", t.name, t.note));
+  for (const std::string& note : report.notes)
+    if (std::find(told.begin(), told.end(), note) == told.end()) text += note + "\n";
   return text;
 }
 

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
+
+#include "autograd/axes.hpp"
 
 namespace headwise {
 namespace {
-
-using Values = std::vector<double>;
 
 constexpr double kNear = 1e-5;   // of the largest gradient: what a prediction may be off
 constexpr double kApart = 1e-4;  // by how much it has to differ from the right gradient
@@ -18,58 +17,6 @@ double size_of(const Values& x) {
   double most = 0;
   for (const double v : x) most = std::max(most, std::fabs(v));
   return most;
-}
-
-/// The index along one axis of an element.
-Index index_along(const Shape& shape, Index axis, Index element) {
-  for (Index i = shape.rank() - 1; i > axis; --i) element /= shape[i];
-  return element % shape[axis];
-}
-
-/// Every order of the axes but the one that is.
-std::vector<std::vector<Index>> orders(Index rank) {
-  std::vector<std::vector<Index>> all;
-  if (rank < 2 || rank > 4) return all;
-  std::vector<Index> order(static_cast<std::size_t>(rank));
-  std::iota(order.begin(), order.end(), 0);
-  while (std::next_permutation(order.begin(), order.end())) all.push_back(order);
-  return all;
-}
-
-/// x with its axes in another order, flat: what a reader finds who takes it for one of the old
-/// shape.
-Values permuted(const Values& x, const Shape& shape, const std::vector<Index>& order) {
-  Values y(x.size());
-  std::vector<Index> sizes, strides;
-  for (const Index axis : order) {
-    Index stride = 1;
-    for (Index i = axis + 1; i < shape.rank(); ++i) stride *= shape[i];
-    sizes.push_back(shape[axis]);
-    strides.push_back(stride);
-  }
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    auto rest = static_cast<Index>(i);
-    Index from = 0;
-    for (std::size_t axis = sizes.size(); axis-- > 0; rest /= sizes[axis])
-      from += rest % sizes[axis] * strides[axis];
-    y[i] = x[static_cast<std::size_t>(from)];
-  }
-  return y;
-}
-
-/// x moved by one along an axis: around, or with zeros coming in.
-Values shifted(const Values& x, const Shape& shape, Index axis, Index by, bool around) {
-  Index stride = 1;
-  for (Index i = axis + 1; i < shape.rank(); ++i) stride *= shape[i];
-  const Index size = shape[axis];
-  Values y(x.size(), 0.0);
-  for (std::size_t i = 0; i < y.size(); ++i) {
-    const auto e = static_cast<Index>(i);
-    const Index at = index_along(shape, axis, e), from = at - by;
-    if (!around && (from < 0 || from >= size)) continue;
-    y[i] = x[static_cast<std::size_t>(e + ((from + size) % size - at) * stride)];
-  }
-  return y;
 }
 
 /// The whole number (2 to 512) that x is, or 0.
@@ -116,10 +63,6 @@ class Classifier {
 
   [[nodiscard]] bool near(double x, double y) const { return std::fabs(x - y) <= kNear * size_; }
   [[nodiscard]] bool says_something(double x) const { return std::fabs(x) > kTold * size_; }
-  [[nodiscard]] Index outputs() const { return static_cast<Index>(g_.w.size()); }
-  [[nodiscard]] const double* row(std::size_t e) const {
-    return g_.jacobian.data() + e * g_.w.size();
-  }
 
   /// Whether a prediction is what came, and not what is right.
   [[nodiscard]] bool explains(const Values& prediction) const {
@@ -129,14 +72,6 @@ class Classifier {
       apart = apart || std::fabs(prediction[e] - n_[e]) > kApart * size_;
     }
     return apart;
-  }
-
-  /// The gradient of sum(w y) for other weights.
-  [[nodiscard]] Values gradient_for(const Values& w) const {
-    Values sum(a_.size(), 0.0);
-    for (std::size_t e = 0; e < sum.size(); ++e)
-      for (std::size_t o = 0; o < w.size(); ++o) sum[e] += row(e)[o] * w[o];
-    return sum;
   }
 
   static Kind of_ratio(double ratio, const std::string& where) {
@@ -203,87 +138,38 @@ class Classifier {
                                   fmt::join(order, ",")));
     if (g_.jacobian.empty()) return std::nullopt;
     for (const auto& order : orders(g_.out.rank()))
-      if (explains(gradient_for(permuted(g_.w, g_.out, order))))
+      if (explains(g_.of_weights(permuted(g_.w, g_.out, order))))
         return kind(
             fmt::format("right for a gradient of the result whose axes are in the order ({})",
                         fmt::join(order, ",")));
     if (static_cast<Index>(a_.size()) != g_.in.size()) return std::nullopt;
     if (g_.in == g_.out)
       for (const auto& order : orders(g_.in.rank()))
-        if (explains(permuted(gradient_for(permuted(g_.w, g_.out, order)), g_.in, order)))
+        if (explains(permuted(g_.of_weights(permuted(g_.w, g_.out, order)), g_.in, order)))
           return kind(
               "looks like operands that are transposed where they should not be, or the "
               "other way round");
     for (Index p = 0; p < g_.out.rank(); ++p)
       for (Index q = 0; q < g_.in.rank(); ++q)
-        if (g_.out[p] == g_.in[q] && g_.out[p] > 1 && explains(exchanged(p, q)))
+        if (g_.out[p] == g_.in[q] && g_.out[p] > 1 && explains(g_.exchanged(p, q)))
           return kind(
               "looks like an operand that is transposed where it should not be, or the "
               "other way round");
     return std::nullopt;
   }
 
-  /// The gradient if dy/dx had the index of y's axis p and that of x's axis q exchanged.
-  [[nodiscard]] Values exchanged(Index p, Index q) const {
-    Index out_stride = 1, in_stride = 1;
-    for (Index i = p + 1; i < g_.out.rank(); ++i) out_stride *= g_.out[i];
-    for (Index i = q + 1; i < g_.in.rank(); ++i) in_stride *= g_.in[i];
-    Values sum(a_.size(), 0.0);
-    for (Index e = 0; e < g_.in.size(); ++e)
-      for (Index o = 0; o < outputs(); ++o) {
-        const Index of_y = index_along(g_.out, p, o), of_x = index_along(g_.in, q, e);
-        const Index e2 = e + (of_y - of_x) * in_stride, o2 = o + (of_x - of_y) * out_stride;
-        sum[static_cast<std::size_t>(e)] +=
-            row(static_cast<std::size_t>(e2))[o2] * g_.w[static_cast<std::size_t>(o)];
-      }
-    return sum;
-  }
-
-  /// Some results, by whether they are in.
-  using Part = std::vector<bool>;
-
-  [[nodiscard]] Values weights_of(const Part& part) const {
-    Values w = g_.w;
-    for (std::size_t o = 0; o < w.size(); ++o)
-      if (!part[o]) w[o] = 0;
-    return w;
-  }
-
   /// Whether only what these results contribute arrived, and they are not all that an element has.
   [[nodiscard]] bool only(const Part& part) const {
-    if (!explains(gradient_for(weights_of(part)))) return false;
+    if (!explains(g_.of_part(part))) return false;
     Index kept = 0, lost_too = 0;
     for (std::size_t e = 0; e < a_.size(); ++e) {
       double in = 0, out = 0;
       for (std::size_t o = 0; o < part.size(); ++o)
-        (part[o] ? in : out) += std::fabs(row(e)[o] * g_.w[o]);
+        (part[o] ? in : out) += std::fabs(g_.row(e)[o] * g_.w[o]);
       kept += says_something(in);
       lost_too += says_something(in) && says_something(out);
     }
     return kept > 0 && 2 * lost_too >= kept;
-  }
-
-  /// Whether x was repeated along an axis of y: broadcast as a whole, or batch by batch of
-  /// matrices.
-  [[nodiscard]] bool broadcast_along(Index axis) const {
-    const Index from_end = axis - g_.out.rank();  // -1: the last
-    if (g_.in.rank() >= -from_end && g_.in[from_end] != 1) return false;
-    bool fits = g_.in.rank() <= g_.out.rank();
-    for (Index i = -1; fits && i >= -g_.in.rank(); --i)
-      fits = g_.in[i] == 1 || g_.in[i] == g_.out[i];
-    return fits || (from_end < -2 && reaches_all_along(axis));
-  }
-
-  /// Whether an element of x that reaches one place along an axis of y reaches the others too.
-  [[nodiscard]] bool reaches_all_along(Index axis) const {
-    Index stride = 1;
-    for (Index i = axis + 1; i < g_.out.rank(); ++i) stride *= g_.out[i];
-    for (std::size_t e = 0; e < a_.size(); ++e)
-      for (Index o = 0; o < outputs(); ++o)
-        if (const Index k = index_along(g_.out, axis, o);
-            (row(e)[o] != 0) != (row(e)[o - k * stride] != 0))
-          return false;
-    return true;
   }
 
   std::optional<Kind> partial_sum() {
@@ -304,7 +190,7 @@ class Classifier {
           });
         if (!only(part)) continue;
         if (std::all_of(axes.begin(), axes.end(),
-                        [&](Index axis) { return broadcast_along(axis); }))
+                        [&](Index axis) { return g_.broadcast_along(axis); }))
           return Kind{
               Fault::reduction,
               fmt::format("only one place along axis {} of the result arrives: the input was "
@@ -349,7 +235,7 @@ class Classifier {
       Index several = 0;
       bool found = false;
       for (std::size_t o = 0; o < g_.w.size(); ++o) {
-        const double part = row(e)[o] * g_.w[o];
+        const double part = g_.row(e)[o] * g_.w[o];
         if (!says_something(part)) continue;
         ++several;
         found = found || near(a_[e], part);
@@ -407,7 +293,7 @@ class Classifier {
   [[nodiscard]] bool lost(Which which) const {
     Part part(g_.w.size());
     for (std::size_t o = 0; o < part.size(); ++o) part[o] = !which(static_cast<Index>(o));
-    return explains(gradient_for(weights_of(part)));
+    return explains(g_.of_part(part));
   }
 
   std::optional<Kind> moved_rows() {
@@ -432,7 +318,7 @@ class Classifier {
       if (const auto kind = moved(n_, g_.in, "gradient", [](Values x) { return x; })) return kind;
     if (g_.jacobian.empty()) return std::nullopt;
     return moved(g_.w, g_.out, "result's gradient",
-                 [&](const Values& w) { return gradient_for(w); });
+                 [&](const Values& w) { return g_.of_weights(w); });
   }
 
   const LocalGradient& g_;

@@ -4,18 +4,12 @@
 #include <array>
 #include <set>
 
+#include "autograd/axes.hpp"
+
 namespace headwise {
 namespace {
 
 using Places = std::array<std::set<Index>, Shape::kMaxRank>;
-
-/// The index along each axis of a row-major element.
-std::array<Index, Shape::kMaxRank> unravel(const Shape& shape, Index element) {
-  std::array<Index, Shape::kMaxRank> at{};
-  for (Index axis = shape.rank(); axis-- > 0; element /= shape[axis])
-    at[static_cast<std::size_t>(axis)] = element % shape[axis];
-  return at;
-}
 
 std::string axis_name(const Shape& shape, Index axis) {
   const Index from_end = shape.rank() - axis;
@@ -61,8 +55,9 @@ std::string describe_region(const Shape& shape, const std::vector<Mark>& marks, 
     right += marks[i] == Mark::right;
     if (marks[i] != Mark::wrong) continue;
     ++wrong;
-    const auto at = unravel(shape, static_cast<Index>(i));
-    for (std::size_t axis = 0; axis < places.size(); ++axis) places[axis].insert(at[axis]);
+    for (Index axis = 0; axis < shape.rank(); ++axis)
+      places[static_cast<std::size_t>(axis)].insert(
+          index_along(shape, axis, static_cast<Index>(i)));
   }
   if (wrong == 0) return "nothing";
   if (right == 0) return "everything";
@@ -70,10 +65,10 @@ std::string describe_region(const Shape& shape, const std::vector<Mark>& marks, 
   bool box = true;
   for (std::size_t i = 0; i < marks.size() && box; ++i) {
     if (marks[i] != Mark::right) continue;
-    const auto at = unravel(shape, static_cast<Index>(i));
     bool inside = true;
-    for (std::size_t axis = 0; axis < places.size(); ++axis)
-      inside = inside && places[axis].contains(at[axis]);
+    for (Index axis = 0; axis < shape.rank(); ++axis)
+      inside = inside && places[static_cast<std::size_t>(axis)].contains(
+                             index_along(shape, axis, static_cast<Index>(i)));
     box = !inside;
   }
   if (!box) {

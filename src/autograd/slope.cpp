@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "autograd/thrown.hpp"
+
 namespace headwise {
 namespace {
 
@@ -41,7 +43,7 @@ Difference difference(const Tensor<T>& y, std::span<const double> w, double h, L
 
 template <Real T>
 Slope slope(const Tensor<T>& y, std::span<const double> w, double h, Line<T>& line,
-            std::span<double> each) {
+            std::span<double> each) try {
   // Weights of the central differences over h, h/2, h/4: each pair removes the next even power.
   static constexpr std::array<double, 3> kPart = {1.0 / 45, -20.0 / 45, 64.0 / 45};
   std::array<double, 3> central{}, left{}, right{};
@@ -76,6 +78,8 @@ Slope slope(const Tensor<T>& y, std::span<const double> w, double h, Line<T>& li
   s.doubt = std::fabs(second - first);
   s.overflow = s.overflow && !nan;
   return s;
+} catch (...) {
+  return {.thrown = thrown()};
 }
 
 template <Real T>
@@ -111,10 +115,19 @@ double step_for(const Tensor<T>& x, double eps) {
   return size > 0 && size < 1 ? eps * size : eps;
 }
 
+template <Real T>
+double floor_of(const Tensor<T>& y, const Tensor<double>& w, double h, double tolerance) {
+  double scale = 0;
+  for (Index o = 0; o < y.size(); ++o)
+    scale += std::fabs(w.data()[o] * static_cast<double>(y.data()[o]));
+  return Precision<T>::kUnit * scale / h / tolerance;
+}
+
 #define HEADWISE_INSTANTIATE(T)                                                                \
   template Difference difference(const Tensor<T>&, std::span<const double>, double, Line<T>&); \
   template Slope slope(const Tensor<T>&, std::span<const double>, double, Line<T>&,            \
                        std::span<double>);                                                     \
+  template double floor_of(const Tensor<T>&, const Tensor<double>&, double, double);           \
   template Tensor<T> rounded(const Tensor<double>&);                                           \
   template Tensor<T> along(const Tensor<T>&, double, const Tensor<double>&);                   \
   template double largest(const Tensor<T>&);                                                   \

@@ -1,32 +1,34 @@
 // Numeric derivatives along one line.
 #pragma once
 
+#include <cmath>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "headwise/core/tensor.hpp"
 
 namespace headwise {
 
-/// A precision's rounding, and the step and the tolerance of a check in it.
+/// A precision's rounding, the step of a check in it, and how many times larger ones may be where
+/// that does not pass: in float the extrapolation is good far beyond where rounding is.
 template <Real T>
 struct Precision;
 template <>
 struct Precision<double> {
-  static constexpr double kUnit = 2.2e-16, kStep = 1e-3;
+  static constexpr double kUnit = 2.2e-16, kStep = 1e-3, kLarger = 1;
 };
 template <>
 struct Precision<float> {
-  static constexpr double kUnit = 1.2e-7, kStep = 5e-3;
+  static constexpr double kUnit = 1.2e-7, kStep = 5e-3, kLarger = 40;
 };
 
 /// The most that rounding does to an extrapolated slope, in u sum |w y| / h: by the weights of its
 /// three differences, (1 + 20 * 2 + 64 * 4) / 45.
 inline constexpr double kSlopeNoise = 6.6;
 
-/// An element is near a kink when the slopes on its two sides differ by this part of the tensor's
-/// largest gradient.
-inline constexpr double kKink = 1e-4;
+/// How often a step that leads out of what a function takes is divided by ten.
+inline constexpr int kSmallerSteps = 6;
 
 /// d sum(w y) / ds at s = 0.
 struct Slope {
@@ -35,6 +37,12 @@ struct Slope {
   double doubt = 0;            ///< by how much the two extrapolations before the last one differ
   bool overflow = false;       ///< an infinity in a result, and no NaN
   bool reshaped = false;       ///< a result of another shape: nothing else is known
+  std::string thrown{};        ///< what the forward pass threw: nothing else is known
+
+  /// Whether there is a slope at all: the function is finite, and takes what it gets, a step away.
+  [[nodiscard]] bool known() const {
+    return thrown.empty() && std::isfinite(value) && std::isfinite(left) && std::isfinite(right);
+  }
 };
 
 /// A line through the point of a check: where along it the result is what.
@@ -102,6 +110,11 @@ double largest(const Tensor<T>& x);
 /// The largest step for a tensor: eps of its largest value, eps where that is above 1 or 0.
 template <Real T>
 double step_for(const Tensor<T>& x, double eps);
+
+/// The gradient of sum(w y) that rounding of y may hide from differences over h: u sum |w y| / h is
+/// how far off these are, and that part of the gradient passes.
+template <Real T>
+double floor_of(const Tensor<T>& y, const Tensor<double>& w, double h, double tolerance);
 
 /// From results at +-h, +-h/2, +-h/4, each subtracted from the other before it is projected on w
 /// (Richardson 1911, Phil. Trans. A 210). `y` is the result at 0. If `each` is not empty, the

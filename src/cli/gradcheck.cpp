@@ -136,6 +136,23 @@ std::vector<std::string> facts_of(const GradcheckCommand& c, std::uint64_t seed)
   return facts;
 }
 
+/// What the verdicts do not rest on: elements that were left out, and all but one direction.
+void print_limits(const std::vector<Checked>& done, const GradcheckCommand& c) {
+  Index looked_at = 0, all = 0;
+  for (const Checked& one : done)
+    for (const TensorCheck& t : one.report.tensors)
+      if (t.elements > 0) looked_at += t.elements, all += t.shape.size();
+  if (looked_at < all) fmt::print("{} of {} elements were looked at.\n", looked_at, all);
+  if (c.fast)
+    fmt::print(
+        "One random direction of each input: an error of 1 % of its gradient goes unseen with "
+        "probability {:.1e}.\n",
+        chance_of_miss(1e-2, c.tolerance()));
+  if (!c.in_double())
+    fmt::print(
+        "In float, with steps of 5e-03 and more, only coarse mistakes show; double proves.\n");
+}
+
 int gradcheck(const GradcheckCommand& c, std::uint64_t seed) {
   c.validate();
   const std::vector<GradCase> cases = !c.run.empty()  ? std::vector{run_case(c.run, seed)}
@@ -165,8 +182,7 @@ int gradcheck(const GradcheckCommand& c, std::uint64_t seed) {
     print_diagnoses(done);
     fmt::print("{}; tolerance {:.0e}, in {}\n", tally.text(), c.tolerance(),
                c.in_double() ? "double" : "float");
-    if (!c.in_double())
-      fmt::print("In float, with steps of 5e-03, only coarse mistakes show; double proves.\n");
+    print_limits(done, c);
   }
   return tally.failed + tally.inconclusive == 0 ? kDone : kFailed;
 }
@@ -182,7 +198,9 @@ std::function<int()> gradcheck_command(CLI::App& app, CommonOptions& common) {
   app.footer(
       "Exit code 0: every check passed. 1: one failed, or is inconclusive: it proved nothing,\n"
       "since more than 10 % of its elements are near a kink, its gradient is below what rounding\n"
-      "hides, or its result overflows. 2: the command line is wrong.");
+      "hides, or its result is not finite one step away, whatever the step. In float as well, "
+      "where\n"
+      "larger steps are tried first. 2: the command line is wrong.");
   return [c, &common] { return gradcheck(*c, common.seed); };
 }
 

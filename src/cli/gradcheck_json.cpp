@@ -28,7 +28,8 @@ Json tensors_of(const GradReport& r) {
                    {"analytic", number(t.analytic)},
                    {"numeric", number(t.numeric)},
                    {"verdict", name_of(t.verdict)},
-                   {"note", t.note}});
+                   {"note", t.note},
+                   {"step", number(t.step)}});
   return all;
 }
 
@@ -43,6 +44,17 @@ Json record_of(const WrongRecord& record) {
           {"element", record.element},
           {"analytic", number(record.analytic)},
           {"numeric", number(record.numeric)}};
+}
+
+Json sweep_of(const std::vector<SweepStep>& sweep) {
+  Json all = Json::array();
+  for (const SweepStep& s : sweep)
+    all.push_back({{"step", number(s.step)},
+                   {"numeric", number(s.numeric)},
+                   {"left", number(s.left)},
+                   {"right", number(s.right)},
+                   {"difference", number(s.difference)}});
+  return all;
 }
 
 }  // namespace
@@ -71,6 +83,10 @@ std::string check_line(const Checked& c, std::string_view dtype) {
     line["reason"] = d.reason;
     line["ratio"] = d.ratio == 0 ? Json(nullptr) : number(d.ratio);
     line["record"] = record_of(d.record);
+    line["trend"] = d.sweep.empty() ? Json(nullptr) : Json(name_of(d.trend));
+    line["sweep"] = sweep_of(d.sweep);
+    line["inputs_affected"] = d.inputs_affected;
+    line["outputs_affected"] = d.outputs_affected;
   }
   return text_of(line);
 }

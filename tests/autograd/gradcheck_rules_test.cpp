@@ -282,8 +282,58 @@ TEST_CASE("the report does not depend on the number of threads", "[gradcheck]") 
 }
 
 TEST_CASE("options that cannot be are refused with their values", "[gradcheck][errors]") {
-  CHECK_THROWS_AS(gradcheck([](const Vars& v) { return v[0]; }, {kInput}, {.seconds = -1}),
+  const double nan = std::nan("");
+  double GradOptions::*numbers[] = {&GradOptions::eps, &GradOptions::rtol, &GradOptions::atol,
+                                    &GradOptions::nondet_tol, &GradOptions::seconds};
+  for (const auto number : numbers)
+    for (const double value : {-1.0, double{HUGE_VAL}, nan}) {
+      GradOptions options;
+      options.*number = value;
+      CAPTURE(value);
+      CHECK_THROWS_AS(gradcheck([](const Vars& v) { return v[0]; }, {kInput}, options), UsageError);
+    }
+  CHECK_THROWS_AS(gradcheck([](const Vars& v) { return v[0]; }, {kInput}, {.sample = -1}),
                   UsageError);
+  CHECK_THROWS_WITH(gradcheck([](const Vars& v) { return v[0]; }, {kInput}, {.rtol = HUGE_VAL}),
+                    Contains("rtol inf") && Contains("must be finite and not negative"));
+}
+
+TEST_CASE("a report says why there was nothing to compare", "[gradcheck]") {
+  const auto notes = [](const Function<double>& f, const std::vector<Tensor<double>>& x) {
+    const GradReport report = gradcheck(f, x);
+    CHECK(report.verdict == Verdict::inconclusive);
+    return report.notes;
+  };
+  using Notes = std::vector<std::string>;
+  CHECK(notes([](const Vars&) { return Var<double>(kInput); }, {}) ==
+        Notes{"there is nothing to check: the forward pass takes no input and no trainable "
+              "parameter from the tape"});
+  CHECK(notes([](const Vars& v) { return sum(v[0]); }, {Tensor<double>::zeros({0})}) ==
+        Notes{"input 0: it has no elements"});
+  CHECK(notes([](const Vars& v) { return square(v[1]); }, {kInput, kInput}) ==
+        Notes{"input 0: no gradient reaches it, and the result does not change with it: there is "
+              "nothing to prove"});
+  const GradReport cut = gradcheck(
+      [](const Vars& v) { return square(v[1]) + Var<double>(v[0].value()); }, {kInput, kInput});
+  CHECK(cut.verdict == Verdict::fail);
+  CHECK(cut.tensors.at(0).note == "no gradient reaches it, but the result changes with it");
+}
+
+TEST_CASE("a report tells each note once, and how many elements were looked at", "[gradcheck]") {
+  const auto times = [](const std::string& text, const std::string& part) {
+    int n = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+      ++n;
+    return n;
+  };
+  const GradReport blind = gradcheck([](const Vars& v) { return square(v[1]); }, {kInput, kInput});
+  CHECK(times(describe(blind), "no gradient reaches it") == 1);
+  const Tensor<double> large = random_tensor<double>({100, 100}, 1);
+  const GradReport some =
+      gradcheck([](const Vars& v) { return tanh(v[0]); }, {large}, {.sample = 12});
+  CHECK(some.verdict == Verdict::pass);
+  CHECK(some.notes == std::vector<std::string>{"12 of 10000 elements were looked at"});
+  CHECK(times(describe(some), "12 of 10000") == 2);  // the table, and the note
 }
 
 TEST_CASE("fast mode that could compare nothing proves nothing", "[gradcheck]") {

@@ -11,6 +11,7 @@
 #include "cli/program.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
+#include "support/share.hpp"
 
 using namespace headwise;
 using namespace headwise::cli;
@@ -92,6 +93,10 @@ TEST_CASE("a failure's JSON says what is wrong, and null for what is not finite"
   r.problems = {"not deterministic"};
   r.diagnosis.fault = Fault::reduction;
   r.diagnosis.reason = "a \"reason\"";
+  r.diagnosis.trend = Trend::kink;
+  r.diagnosis.sweep = {{1e-3, 2, 1, 3, 0.5}, {1e-4, kNaN, 1, 3, kNaN}};
+  r.diagnosis.inputs_affected = {"x: row 1 of 2"};
+  r.diagnosis.outputs_affected = "everything";
   r.diagnosis.record = {.number = 3, .of = 5, .op = "add", .shape = {2}, .inputs = {"input 0"}};
   const auto line = nlohmann::json::parse(check_line({"op", "case", r}, "f32"));
   CHECK(line.at("verdict") == "fail");
@@ -107,12 +112,22 @@ TEST_CASE("a failure's JSON says what is wrong, and null for what is not finite"
   CHECK(line.at("record").at("shape") == nlohmann::json{2});
   CHECK(line.at("record").at("inputs") == nlohmann::json{"input 0"});
   CHECK(line.at("tensors").at(0).at("name") == "x\uFFFD");
+  CHECK(line.at("trend") == "kink");
+  CHECK(line.at("sweep").size() == 2);
+  CHECK(line.at("sweep").at(0) ==
+        nlohmann::json{
+            {"step", 1e-3}, {"numeric", 2.0}, {"left", 1.0}, {"right", 3.0}, {"difference", 0.5}});
+  CHECK(line.at("sweep").at(1).at("numeric").is_null());
+  CHECK(line.at("inputs_affected") == nlohmann::json{"x: row 1 of 2"});
+  CHECK(line.at("outputs_affected") == "everything");
 
   r.diagnosis.record.number = -1;
   r.diagnosis.ratio = 2;
+  r.diagnosis.sweep.clear();
   const auto other = nlohmann::json::parse(check_line({"op", "case", r}, "f64"));
   CHECK(other.at("record").is_null());
   CHECK(other.at("ratio") == 2);
+  CHECK(other.at("trend").is_null());
 }
 
 TEST_CASE("gradcheck tells the same to the byte on any number of threads", "[cli][threads]") {
@@ -140,6 +155,22 @@ TEST_CASE("gradcheck in float says that its bounds are looser", "[cli][gradcheck
   const Result json = headwise_program("gradcheck square --dtype f32 --json");
   CHECK(lines(json.out).at(0).at("dtype") == "f32");
   CHECK(lines(json.out).at(0).at("tolerance") == kGradToleranceFloat);
+}
+
+TEST_CASE("everything passes in float", "[cli][gradcheck]") {
+  const std::string names = kEvery == 1 ? "" : "gelu attention MultiHeadAttention ";
+  const Result r = headwise_program("gradcheck --dtype f32 --json " + names);
+  CHECK(r.code == 0);
+  CHECK(lines(r.out).back().at("inconclusive") == 0);
+}
+
+TEST_CASE("gradcheck says what its verdicts do not rest on", "[cli][gradcheck]") {
+  const Result all = headwise_program("gradcheck gelu"),
+               fast = headwise_program("gradcheck gelu --fast");
+  CHECK_FALSE(mentions(all.out, {"were looked at"}));
+  CHECK_FALSE(mentions(all.out, {"unseen"}));
+  CHECK(
+      mentions(fast.out, {"an error of 1 % of its gradient goes unseen with probability 8.0e-05"}));
 }
 
 TEST_CASE("gradcheck refuses what makes no sense, before any work", "[cli][errors]") {
@@ -175,7 +206,8 @@ TEST_CASE("gradcheck of everything: a row a name, a page with a row a check", "[
   for (const char* name : {"add", "linear", "Linear", "Embedding", "LayerNorm",
                            "MultiHeadAttention", "Mlp", "Block", "Decoder"})
     CHECK(names.contains(name));
-  CHECK(count(r.out, "\n") == static_cast<Index>(names.size()) + 2);  // the head and the totals
+  // The head, the totals, and that of a large vocabulary some elements were taken.
+  CHECK(count(r.out, "\n") == static_cast<Index>(names.size()) + 3);
   const std::string html = contents(page);
   CHECK(count(html, "<tr><td>") == count(json.out, "\"event\":\"check\""));
   CHECK(count(html, "<span class=\"pass\">pass</span>") == count(html, "<tr><td>"));
@@ -193,7 +225,8 @@ TEST_CASE("gradcheck --run has a row a parameter and keeps to its seconds", "[cl
   CHECK(r.code == 0);
   CHECK(r.out.starts_with("parameter "));
   CHECK(mentions(r.out, {"\ntok.weight ", "\nblocks.0.attn.w_q.weight ",
-                         "\n1 passed, 0 failed, 0 inconclusive; tolerance 1e-07, in double\n"}));
+                         "\n1 passed, 0 failed, 0 inconclusive; tolerance 1e-07, in double\n",
+                         " elements were looked at.\n"}));
   CHECK_THAT(contents(page), Catch::Contains("The model of the run " + run));
   CHECK(headwise_program("gradcheck --run " + (folder / "none")).code == 1);
 }

@@ -40,8 +40,9 @@ struct GradOptions {
   /// chance_of_miss().
   bool fast = false;
   Index sample = 0;  ///< elements of each tensor that are compared; 0: all
-  double seconds =
-      0;  ///< stops taking more elements after so long, but has some of each; 0: no limit
+  /// To spend: half of them on elements, of which each tensor has some, the rest on what does not
+  /// pass (larger steps, the diagnosis). 0: no limit.
+  double seconds = 0;
   std::uint64_t seed = 1;  ///< of what is drawn: elements, directions
   /// Ends of the names of parameters whose gradient is zero in theory, "w_k.bias": below the
   /// rounding floor on both sides they pass, where another tensor would be inconclusive.
@@ -59,9 +60,10 @@ struct TensorCheck {
   Index skipped = 0;   ///< of these, not compared: near a kink, left and right slope differ
   double worst = 0;    ///< max |a-n| / max(max |a|, max |n|, floor)
   double floor = 0;    ///< the gradient that rounding alone may hide
+  double step = 0;     ///< the largest, with which that was found
   Index at = 0;        ///< the element of the worst error
   double analytic = 0, numeric = 0;  ///< there
-  std::string note;                  ///< "no gradient reaches it", ...; or empty
+  std::string note;                  ///< why it did not pass, "near a kink", ...; or empty
   /// Both gradients of the tensor, double whatever was checked, NaN where nothing was compared.
   Tensor<double> a, n;
 };
@@ -78,7 +80,8 @@ struct GradReport {
   std::vector<TensorCheck> tensors;
   /// What is wrong beside the values, each a sentence: "not deterministic: ...".
   std::vector<std::string> problems;
-  /// What one should know of a check that did not fail: what was skipped, how likely a miss is.
+  /// What one should know of a check that did not fail: what was skipped or not looked at, how
+  /// likely a miss is.
   std::vector<std::string> notes;
   Diagnosis diagnosis;  ///< of a failure
 };
@@ -113,13 +116,17 @@ struct Subject {
 /// alone allows, u sum |w y| / h / tolerance. At most kGradTolerance passes; a floor above
 /// the largest gradient is inconclusive, and so are more than 10 % of elements near a kink, and
 /// differences that rounding or the extrapolation's own error explain. A tensor that does not pass
-/// is tried again with larger steps, up to eps or eps of its largest value, whichever is more: what
-/// agrees there passes.
+/// is tried again with larger steps, up to eps or eps of its largest value, whichever is more, in
+/// float 40 times that: what agrees there passes. Where a step is too large (over a kink,
+/// or the result is not finite there, or the forward pass throws) smaller ones are tried before; an
+/// element that no step suits is inconclusive.
 ///
-/// Beside values, each a failure: a NaN or an infinity; a forward pass that is not the same twice;
-/// a backward that is not (to the bit), does not give zero for zero, or writes over gradients
-/// that were there; a result whose shape changes; an input that does not come back as it was; a
-/// parameter that matters and gets no gradient. A result that overflows is inconclusive.
+/// Beside values, each a failure: a NaN or an infinity in an input, a NaN in the result, either in
+/// a gradient; a forward pass that is not the same twice; a backward that is not (to the bit),
+/// throws, does not give zero for zero, or writes over gradients that were there; a result whose
+/// shape changes; an input that does not come back as it was; a parameter that matters and gets no
+/// gradient. A result that overflows is inconclusive. What the forward pass itself throws at the
+/// values that it is given comes through.
 ///
 /// Elements are moved in parallel; the report does not depend on the number of threads (with
 /// `seconds`, the number of elements does).

@@ -1,6 +1,6 @@
 """Scores of heads from their patterns, the long way: what include/headwise/study/{scores,shuffle_bound,copying,roles}.hpp say.
 
-Run with no arguments it makes study_scores.safetensors, for tests/study/golden_test.cpp; README.md says what that holds.
+Run with no arguments it makes scores.safetensors, for tests/study/scores_golden_test.cpp; README.md says what that holds.
 study_scores.py compares what `headwise study` finds with the same functions. Needs Python 3 and NumPy.
 """
 
@@ -87,8 +87,9 @@ def pattern_scores(patterns, ids, time):
         if queries:
             scores[name] = {"value": value / queries, "chance": chance / queries, "p": bound(total, value)}
     offsets = [scores.pop(f"offset {k}", None) for k in range(time // 2 + 1)]
+    tried = sum(o is not None for o in offsets)
     best = max((k for k, o in enumerate(offsets) if o), key=lambda k: (offsets[k]["value"], -k))
-    scores["fixed_offset"] = offsets[best] | {"p": min(1.0, offsets[best]["p"] * len(offsets)), "offset": best}
+    scores["fixed_offset"] = offsets[best] | {"p": min(1.0, offsets[best]["p"] * tried), "offset": best}
     means = np.concatenate(rows, 1).mean(1)
     for at, name in enumerate(("entropy", "confidence", "mean_distance")):
         scores[name] = {"value": means[at], "chance": means[3 + at]}
@@ -108,6 +109,22 @@ def copying_score(shares, attended, ids):
     if not values:
         return None
     return {"value": np.mean(values), "chance": np.mean(chances), "p": bound(total, sum(values))}
+
+
+def copying_scores(model, ids, sequences, patterns):
+    """copying_score() of every head, {(layer, head): score}, which token is attended to most being read from `patterns`.
+
+    ids (B,T), the sequences without their padding, patterns (B,H,T,T) of each layer."""
+    seen, found = model.forward(ids), {}
+    for layer in range(model.layers):
+        f, shares = moved(model, layer, seen.values[layer]), []
+        for b, own in enumerate(sequences):
+            n = len(own)
+            shares.append(raised(model, [own], seen.patterns[layer][b:b + 1, :, :n, :n], f[b:b + 1, :, :n])[0][0])
+        for head in range(model.heads):
+            attended = [own[a[head, :len(own), :len(own)].argmax(-1)] for own, a in zip(sequences, patterns[layer])]
+            found[layer, head] = copying_score([s[head] for s in shares], attended, sequences)
+    return found
 
 
 # ---- Roles ----
@@ -146,3 +163,49 @@ def name_roles(heads, alpha, margin):
         label = f"offset -{on['data']['fixed_offset']['offset']}" if role == "fixed_offset" else PEOPLE_SAY.get(role, "")
         named.append((role, label, corrected[h, role] if role else None))
     return named
+
+
+# ---- The golden numbers ----
+
+KEYS = ("previous_token", "current_token", "first_token", "fixed_offset", "duplicate_token", "prefix_matching", "copying",
+        "entropy", "confidence", "mean_distance", "locality")
+
+
+def table(found):
+    """(scores, 4): value, chance, p and offset, NaN for what there is not."""
+    return [[found.get(key, {}).get(what, math.nan) for what in ("value", "chance", "p", "offset")] for key in KEYS]
+
+
+def of_decoder(name, ids, lengths):
+    """The scores of a golden decoder's heads on all sequences together, (heads, scores, 4)."""
+    model, _ = golden_decoder(name)
+    patterns, sequences, tables = model.forward(ids).patterns, [row[:n] for row, n in zip(ids, lengths)], []
+    copying = copying_scores(model, ids, sequences, patterns)
+    for layer, head in model.every_head:
+        of_head = [a[head, :n, :n] for a, n in zip(patterns[layer], lengths)]
+        found = pattern_scores(of_head, sequences, ids.shape[1])
+        tables.append(table(found | {"copying": copying[layer, head]}))
+    return tables
+
+
+def make():
+    random = np.random.default_rng(1)
+    ids = random.integers(0, 6, (2, 12))
+    logits = random.standard_normal((2, 2, 12, 12))
+    for of, own in zip(logits, ids):  # the first head likes the token two before, the second what followed a token's copies
+        of[0] += 3 * np.eye(12, k=-2)
+        of[1] += 3 * masks(own, 12)["prefix_matching"][0]
+    weights = np.tril(np.exp(logits))
+    pattern = weights / weights.sum(-1, keepdims=True)
+    tensors = {"pattern": pattern, "ids": ids,
+               "of_pattern": [[table(pattern_scores([a], [own], 12)) for a in of] for of, own in zip(pattern, ids)]}
+    model, _ = golden_decoder("tied")
+    tensors["inputs"] = random.integers(0, len(model.embedding), (4, len(model.weights["pos.weight"])))
+    tensors["lengths"] = np.array([tensors["inputs"].shape[1], 3, 1, tensors["inputs"].shape[1] - 1])
+    for name in ("tied", "untied"):
+        tensors[f"of_{name}"] = of_decoder(name, tensors["inputs"], tensors["lengths"])
+    save("scores.safetensors", tensors)
+
+
+if __name__ == "__main__":
+    make()

@@ -32,11 +32,12 @@ def load(name):
 
 
 def save(name, tensors):
-    """Writes float64 tensors."""
+    """Writes tensors, those of whole numbers as ids and all others in float64."""
     header, data = {}, b""
     for key, tensor in tensors.items():
-        raw = np.asarray(tensor, "<f8").tobytes()
-        header[key] = {"dtype": "F64", "shape": list(np.shape(tensor)),
+        kind = "I64" if np.issubdtype(np.asarray(tensor).dtype, np.integer) else "F64"
+        raw = np.asarray(tensor, "<i8" if kind == "I64" else "<f8").tobytes()
+        header[key] = {"dtype": kind, "shape": list(np.shape(tensor)),
                        "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -231,7 +232,7 @@ def make(name):
         weighted = np.einsum("bhij,bhjc->bijc", patterns[layer], f)
         tensors[f"combined_norms.{layer}"] = np.linalg.norm(weighted, axis=-1)
         shares, attended = raised(model, ids, patterns[layer], f)
-        tensors[f"raised.{layer}"], tensors[f"attended.{layer}"] = shares, attended
+        tensors[f"raised.{layer}"], tensors[f"attended.{layer}"] = shares, attended.astype(float)
     save(f"study_{name}.safetensors", tensors)
 
 

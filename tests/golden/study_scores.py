@@ -84,22 +84,9 @@ def load_run(folder):
 
 # ---- What heads look at ----
 
-def copying_scores(model, of):
-    """copying_score() of every head; which token is attended to most is read from the file's patterns."""
-    seen, found = model.forward(of.ids), {}
-    for layer in range(model.layers):
-        shares = [weights.raised(model, [ids], seen.patterns[layer][b:b + 1, :, :len(ids), :len(ids)],
-                                 weights.moved(model, layer, seen.values[layer][b:b + 1, :, :len(ids)]))[0][0]
-                  for b, ids in enumerate(of.sequences)]
-        for head in range(model.heads):
-            attended = [ids[a.argmax(-1)] for ids, a in zip(of.sequences, of.of_head(layer, head))]
-            found[layer, head] = scores.copying_score([s[head] for s in shares], attended, of.sequences)
-    return found
-
-
 def compare_scores(found, model, sets, differences):
     for name, of in sets.items():
-        copying = copying_scores(model, of) if name == "repeated" else {}
+        copying = scores.copying_scores(model, of.ids, of.sequences, of.patterns) if name == "repeated" else {}
         for head in found["heads"]:
             at = head["layer"], head["head"]
             expected = scores.pattern_scores(of.of_head(*at), of.sequences, of.time)
@@ -145,6 +132,8 @@ class Ablations:
         self.clean = model.forward(ids)
         self.losses = self.losses_of(self.clean.logits)
         self.counts = (targets != IGNORE).sum(1)
+        # Up to each sequence's last target: (B,T).
+        self.is_read = np.logical_or.accumulate((targets != IGNORE)[:, ::-1], 1)[:, ::-1]
         self.loss = self.mean(self.losses)
 
     def losses_of(self, logits):
@@ -159,33 +148,33 @@ class Ablations:
         return losses.sum() / self.counts.sum()
 
     def run(self, heads, instead, frozen=False):
-        """Losses (B) where instead(z (B,T,D) of a head) stands in the place of each of `heads`."""
+        """Losses (B) where instead(z, layer, head) stands in the place of z (B,T,D) of each of `heads`."""
         def edit(layer, z):
             z = z.copy()
             for _, head in (h for h in heads if h[0] == layer):
-                z[:, head] = instead(self.clean.z[layer][:, head] if instead is mean_of else z[:, head])
+                z[:, head] = instead(z[:, head], layer, head)
             return z
         first = min(layer for layer, _ in heads)
         patterns = self.clean.patterns if frozen else None
         return self.losses_of(self.model.forward(self.ids, patterns, edit, (first, self.clean.streams[first])).logits)
 
+    def zeroed(self, heads, frozen=False):
+        return self.mean(self.run(heads, lambda z, *_: 0 * z, frozen))
+
     def effects(self, heads):
-        return {"full": self.mean(self.run(heads, lambda z: 0 * z)) - self.loss,
-                "frozen_patterns": self.mean(self.run(heads, lambda z: 0 * z, frozen=True)) - self.loss,
-                "mean": self.mean(self.run(heads, mean_of)) - self.loss}
+        def mean(_, layer, head):
+            return self.clean.z[layer][:, head][self.is_read].mean(0)
+        return {"full": self.zeroed(heads) - self.loss,
+                "frozen_patterns": self.zeroed(heads, frozen=True) - self.loss,
+                "mean": self.mean(self.run(heads, mean)) - self.loss}
 
     def importance(self, head, step=1e-3):
         """Mean over sequences of |dL/dgate|, by differences of fourth order."""
         def at(gate):
-            return self.run([head], lambda z: gate * z)
+            return self.run([head], lambda z, *_: gate * z)
         slope = (8 * (at(1 + step) - at(1 - step)) - (at(1 + 2 * step) - at(1 - 2 * step))) / (12 * step)
         asked = self.counts > 0
         return np.abs(slope[asked] / self.counts[asked]).mean()
-
-
-def mean_of(z):
-    """One vector a head: that of all positions of all sequences."""
-    return z.mean((0, 1))
 
 
 def head_of(name):
@@ -219,7 +208,7 @@ def compare_effects(found, model, data, differences):
     order = sorted(importance, key=lambda at: (importance[at], at))
     for point in found["pruning"]["by_importance"]:
         removed = order[:point["removed"]]
-        loss = on.mean(on.run(removed, lambda z: 0 * z)) if removed else on.loss
+        loss = on.zeroed(removed) if removed else on.loss
         differences.add("pruning by importance", point["loss"], loss, point["removed"], on.loss)
     removed = [point["removed"] for point in found["pruning"]["by_importance"]]
     differences.same("pruning: heads removed", removed, sorted({0, *removed, len(order)}))

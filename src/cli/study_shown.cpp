@@ -115,6 +115,7 @@ std::vector<TensorFileStream::Item> items_of(const std::vector<NamedSet>& sets,
     const Range range = selection.range.within(sequences->time());
     const Index time = range.end - range.begin;
     items.push_back({name + ".ids", "I64", {count, time}});
+    items.push_back({name + ".targets", "I64", {count, time}});
     items.push_back({name + ".lengths", "I64", {count}});
     for (const Index layer : selection.layers)
       items.push_back({fmt::format("{}.{}", name, study::attention_name(layer, "pattern")),
@@ -216,9 +217,10 @@ std::uintmax_t write_patterns(const std::string& path, const Decoder<T>& model,
     const auto row_of = [&](const auto* row) {
       return std::span(row + range.begin, static_cast<std::size_t>(range.end - range.begin));
     };
-    std::vector<std::int64_t> ids(sequences->batch.inputs.values.begin(),
-                                  sequences->batch.inputs.values.end());
-    for (Index b = 0; b < sequences->count(); ++b) file.write(row_of(ids.data() + b * time));
+    for (const Ids* of : {&sequences->batch.inputs, &sequences->batch.targets}) {
+      const std::vector<std::int64_t> ids(of->values.begin(), of->values.end());
+      for (Index b = 0; b < sequences->count(); ++b) file.write(row_of(ids.data() + b * time));
+    }
     file.write(std::vector<std::int64_t>(sequences->lengths.begin(), sequences->lengths.end()));
     study::for_each_pattern<T>(
         model, *sequences, [&](Index layer, Index, const Tensor<T>& pattern) {

@@ -47,9 +47,11 @@ class PatternsOfTexts {
 };
 
 /// Writes the patterns (B,H,T,T) of a selection, set by set and layer by layer, as
-/// "data.blocks.0.attn.pattern", with the tokens "data.ids" (B,T) and "data.lengths" (B); likewise
-/// "repeated". Holds the patterns of one block of sequences. Returns the bytes of the numbers.
-/// Throws UsageError for more than kPatternsLimit.
+/// "data.blocks.0.attn.pattern", with the tokens "data.ids" (B,T), what was to follow them,
+/// "data.targets" (B,T), kIgnore where nothing counts, and "data.lengths" (B); likewise "repeated".
+/// From these and the weights others can check the figures (tests/golden/study_scores.py does).
+/// Holds the patterns of one block of sequences. Returns the bytes of the numbers. Throws
+/// UsageError for more than kPatternsLimit.
 template <Real T>
 std::uintmax_t write_patterns(const std::string& path, const Decoder<T>& model,
                               const study::Sets& sets, const Selection& selection);

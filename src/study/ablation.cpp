@@ -42,8 +42,8 @@ std::vector<Index> cycle(Index n, Rng rng) {
   return next;
 }
 
-/// Mean z (C) of each layer over all positions of all sequences. Summed a sequence at a time, so
-/// that batches do not show.
+/// Mean z (C) of each layer over the positions of all sequences that are read. Summed a position at
+/// a time, so that batches do not show.
 template <Real T>
 std::vector<std::vector<T>> mean_z(const Decoder<T>& model, const std::vector<Batch>& batches) {
   const auto c = static_cast<std::size_t>(model.config.width);
@@ -55,11 +55,17 @@ std::vector<std::vector<T>> mean_z(const Decoder<T>& model, const std::vector<Ba
   for (const Batch& batch : batches) {
     Recording<T> seen(names);
     model({.probe = &seen}, batch.inputs);
-    rows += batch.inputs.shape.size();
-    for (std::size_t i = 0; i < layers; ++i) {
-      const Tensor<T>& z = seen[attention_name(static_cast<Index>(i), "z")];
-      for (std::size_t at = 0; at < z.values().size(); ++at)
-        total[i][at % c] += static_cast<double>(z.values()[at]);
+    const Index time = batch.inputs.shape[1];
+    for (Index b = 0; b < batch.inputs.shape[0]; ++b) {
+      const Index length = length_read(batch.targets, b);
+      rows += length;
+      for (std::size_t i = 0; i < layers; ++i) {
+        const Tensor<T>& z = seen[attention_name(static_cast<Index>(i), "z")];
+        const auto first = static_cast<std::size_t>(b * time) * c,
+                   end = static_cast<std::size_t>(b * time + length) * c;
+        for (std::size_t at = first; at < end; ++at)
+          total[i][at % c] += static_cast<double>(z.values()[at]);
+      }
     }
   }
   std::vector<std::vector<T>> mean(layers, std::vector<T>(c));

@@ -16,10 +16,10 @@ struct Copied {
   Index queries = 0;
   ShuffleBound bound;
 
-  /// The queries of a sequence, of which only `length` are no padding.
-  void add(const Raised& raised, Index length) {
+  /// The queries of a sequence.
+  void add(const Raised& raised) {
     const auto kinds = static_cast<Index>(raised.tokens.size());
-    for (Index i = 0; i < length; ++i) {
+    for (Index i = 0; i < std::ssize(raised.attended); ++i) {
       const auto shares = raised.shares.values().subspan(static_cast<std::size_t>(i * kinds),
                                                          static_cast<std::size_t>(kinds));
       if (std::all_of(shares.begin(), shares.end(), [](double x) { return x == 0; })) continue;
@@ -54,12 +54,11 @@ std::vector<std::optional<Measure>> copying_scores(const Decoder<T>& model,
     for (Index layer = 0; layer < model.config.layers; ++layer) {
       const auto raised =
           raised_tokens(model, layer, part.batch.inputs, seen[attention_name(layer, "pattern")],
-                        seen[attention_name(layer, "z")]);
+                        seen[attention_name(layer, "z")], part.lengths);
       for (Index h = 0; h < heads; ++h)
         for (Index b = 0; b < part.count(); ++b)
           sums[static_cast<std::size_t>(layer * heads + h)].add(
-              raised[static_cast<std::size_t>(h)][static_cast<std::size_t>(b)],
-              part.lengths[static_cast<std::size_t>(b)]);
+              raised[static_cast<std::size_t>(h)][static_cast<std::size_t>(b)]);
     }
   }
   std::vector<std::optional<Measure>> all;

@@ -45,7 +45,8 @@ void to_shares(double* row, Index n) {
 
 template <Real T>
 std::vector<std::vector<Raised>> raised_tokens(const Decoder<T>& model, Index layer, const Ids& ids,
-                                               const Tensor<T>& pattern, const Tensor<T>& z) {
+                                               const Tensor<T>& pattern, const Tensor<T>& z,
+                                               std::span<const Index> lengths) {
   require(layer >= 0 && layer < model.config.layers, "raised_tokens: no layer {}, of {} layers",
           layer, model.config.layers);
   require(ids.shape.rank() == 2, "raised_tokens: ids {} are not (B,T)", ids.shape);
@@ -54,6 +55,11 @@ std::vector<std::vector<Raised>> raised_tokens(const Decoder<T>& model, Index la
   require(pattern.shape() == Shape{batch, heads, time, time} && z.shape() == Shape{batch, time, c},
           "raised_tokens: ids {}, pattern {} and z {} do not fit {} heads of width {}", ids.shape,
           pattern.shape(), z.shape(), heads, d);
+  require(lengths.empty() || std::ssize(lengths) == batch,
+          "raised_tokens: {} lengths of {} sequences", lengths.size(), batch);
+  for (const Index length : lengths)
+    require(length >= 1 && length <= time, "raised_tokens: a length of {}, not 1 to {}", length,
+            time);
   const Tensor<double> o =
       in_double(model.blocks[static_cast<std::size_t>(layer)].attn.w_o.weight.value);
   const Tensor<double> results = in_double(z);
@@ -62,9 +68,10 @@ std::vector<std::vector<Raised>> raised_tokens(const Decoder<T>& model, Index la
   std::vector<std::vector<Raised>> all(static_cast<std::size_t>(heads),
                                        std::vector<Raised>(static_cast<std::size_t>(batch)));
   parallel_for(batch, 1, [&](Index b, Index) {
+    const Index length = lengths.empty() ? time : lengths[static_cast<std::size_t>(b)];
     const auto text =
         std::span(ids.values)
-            .subspan(static_cast<std::size_t>(b * time), static_cast<std::size_t>(time));
+            .subspan(static_cast<std::size_t>(b * time), static_cast<std::size_t>(length));
     std::vector<Id> tokens(text.begin(), text.end());
     std::sort(tokens.begin(), tokens.end());
     tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
@@ -76,15 +83,15 @@ std::vector<std::vector<Raised>> raised_tokens(const Decoder<T>& model, Index la
     for (Index h = 0; h < heads; ++h) {
       Raised& one = all[static_cast<std::size_t>(h)][static_cast<std::size_t>(b)];
       one.tokens = tokens;
-      one.shares = Tensor<double>::uninitialized({time, n});
-      gemm_tile<double>(1, as_rows(results).block(b * time, h * d, time, d),
+      one.shares = Tensor<double>::uninitialized({length, n});
+      gemm_tile<double>(1, as_rows(results).block(b * time, h * d, length, d),
                         as_rows(std::as_const(seen)).block(0, h * d, n, d).t(), 0,
                         as_rows(one.shares));
       double* shares = one.shares.data();
-      for (Index i = 0; i < time; ++i) {
+      for (Index i = 0; i < length; ++i) {
         to_shares(shares + i * n, n);
         const T* row = pattern.data() + ((b * heads + h) * time + i) * time;
-        const Id token = text[static_cast<std::size_t>(std::max_element(row, row + time) - row)];
+        const Id token = text[static_cast<std::size_t>(std::max_element(row, row + length) - row)];
         one.attended.push_back(std::lower_bound(tokens.begin(), tokens.end(), token) -
                                tokens.begin());
       }
@@ -94,9 +101,11 @@ std::vector<std::vector<Raised>> raised_tokens(const Decoder<T>& model, Index la
 }
 
 template std::vector<std::vector<Raised>> raised_tokens(const Decoder<float>&, Index, const Ids&,
-                                                        const Tensor<float>&, const Tensor<float>&);
+                                                        const Tensor<float>&, const Tensor<float>&,
+                                                        std::span<const Index>);
 template std::vector<std::vector<Raised>> raised_tokens(const Decoder<double>&, Index, const Ids&,
                                                         const Tensor<double>&,
-                                                        const Tensor<double>&);
+                                                        const Tensor<double>&,
+                                                        std::span<const Index>);
 
 }  // namespace headwise::study

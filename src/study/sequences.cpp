@@ -5,6 +5,7 @@
 #include <map>
 
 #include "headwise/study/head.hpp"
+#include "study/targets.hpp"
 
 namespace headwise::study {
 namespace {
@@ -70,14 +71,8 @@ Sequences Sequences::range(Index begin, Index end) const {
 Sequences data_sequences(const Source& source, Index count, std::uint64_t seed) {
   Rng rng = stream(seed, Purpose::study);
   Sequences all{source.valid(count, rng), {}};
-  const Index time = all.time();
-  for (Index b = 0; b < count; ++b) {
-    Index length = time;
-    while (length > 1 &&
-           all.batch.targets.values[static_cast<std::size_t>(b * time + length - 1)] == kIgnore)
-      --length;
-    all.lengths.push_back(length);
-  }
+  for (Index b = 0; b < count; ++b)
+    all.lengths.push_back(std::max<Index>(1, length_read(all.batch.targets, b)));
   return all;
 }
 

@@ -22,4 +22,14 @@ inline Index require_targets(std::string_view where, const std::vector<Batch>& b
   return counts;
 }
 
+/// How many tokens of a sequence are read: up to its last target that counts. What stands behind
+/// them, padding, no target sees.   targets (B,T).
+inline Index length_read(const Ids& targets, Index sequence) {
+  const Index time = targets.shape[1];
+  const auto from = targets.values.begin() + sequence * time;
+  Index length = time;
+  while (length > 0 && from[length - 1] == kIgnore) --length;
+  return length;
+}
+
 }  // namespace headwise::study

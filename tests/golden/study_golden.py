@@ -9,6 +9,7 @@ arguments; README.md says what each file holds.
 import json
 import math
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,22 +21,23 @@ EPS = 1e-5
 # ---- The file format ----
 
 def load(name):
-    """Returns the tensors and the metadata of a safetensors file."""
+    """Returns the tensors and the metadata of a safetensors file, beside this one where `name` is no whole path."""
     raw = (HERE / name).read_bytes()
     length = struct.unpack("<Q", raw[:8])[0]
     header, data = json.loads(raw[8:8 + length]), raw[8 + length:]
     metadata = header.pop("__metadata__", {})
-    types = {"F64": "<f8", "I64": "<i8"}
+    types = {"F32": "<f4", "F64": "<f8", "I64": "<i8"}
     return {key: np.frombuffer(data[slice(*entry["data_offsets"])], types[entry["dtype"]])
                  .reshape(entry["shape"]) for key, entry in header.items()}, metadata
 
 
 def save(name, tensors):
-    """Writes float64 tensors."""
+    """Writes tensors, those of whole numbers as ids and all others in float64."""
     header, data = {}, b""
     for key, tensor in tensors.items():
-        raw = np.asarray(tensor, "<f8").tobytes()
-        header[key] = {"dtype": "F64", "shape": list(np.shape(tensor)),
+        kind = "I64" if np.issubdtype(np.asarray(tensor).dtype, np.integer) else "F64"
+        raw = np.asarray(tensor, "<i8" if kind == "I64" else "<f8").tobytes()
+        header[key] = {"dtype": kind, "shape": list(np.shape(tensor)),
                        "data_offsets": [len(data), len(data) + len(raw)]}
         data += raw
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -46,16 +48,15 @@ def save(name, tensors):
 # ---- The model ----
 
 class Model:
-    """A golden decoder. Vectors of the stream are columns in the circuits, as Elhage et al. 2021 write them."""
+    """A decoder. Vectors of the stream are columns in the circuits, as Elhage et al. 2021 write them."""
 
-    def __init__(self, file_name):
-        tensors, meta = load(file_name)
-        self.tensors, self.weights = tensors, {k[6:]: t for k, t in tensors.items() if k.startswith("param/")}
-        self.layers, self.heads, self.width = (int(meta[key]) for key in ("layers", "heads", "channels"))
-        self.gelu_kind = meta["gelu"]
-        self.unembed = self.weights.get("head.weight", self.weights["tok.weight"])  # (V,C)
-        self.embedding = self.weights["tok.weight"]                                 # (V,C)
-        self.every_head = [(layer, head) for layer in range(self.layers) for head in range(self.heads)]
+    def __init__(self, weights, layers, heads, gelu):
+        self.weights, self.layers, self.heads, self.gelu_kind = weights, layers, heads, gelu
+        self.unembed = weights.get("head.weight", weights["tok.weight"])  # (V,C)
+        self.embedding = weights["tok.weight"]                            # (V,C)
+        self.width = self.embedding.shape[1]
+        self.attention_only = "blocks.0.mlp.up.weight" not in weights
+        self.every_head = [(layer, head) for layer in range(layers) for head in range(heads)]
 
     def columns(self, head):
         size = self.width // self.heads
@@ -96,16 +97,20 @@ class Model:
             hidden = pre / 2 * (1 + np.vectorize(math.erf)(pre / math.sqrt(2)))
         return self.linear(f"blocks.{layer}.mlp.down", hidden)
 
-    def forward(self, ids):
-        """Returns the logits (B,T,V), and patterns (B,H,T,T) and values (B,H,T,D) of each layer."""
+    def forward(self, ids, patterns=None, edit=None, begin=None):
+        """Runs the tokens (B,T) through the model and returns all that was seen on the way, a Pass.
+
+        `patterns` stand in the place of its own, `edit(layer, z)` answers with what stands in the place of z (B,H,T,D), and
+        `begin` (layer, x) says where to go on from, the stream before that block.
+        """
         batch, time = ids.shape
 
         def split(x):
             return x.reshape(batch, time, self.heads, -1).transpose(0, 2, 1, 3)
 
-        x = self.embedding[ids] + self.weights["pos.weight"][:time]
-        patterns, values = [], []
-        for layer in range(self.layers):
+        first, x = begin or (0, self.embedding[ids] + self.weights["pos.weight"][:time])
+        seen = Pass(None, [], [], [], [], [x])
+        for layer in range(first, self.layers):
             attn = f"blocks.{layer}.attn."
             normed = self.layer_norm(f"blocks.{layer}.ln1", x)
             q, k, v = (split(self.linear(attn + part, normed)) for part in ("w_q", "w_k", "w_v"))
@@ -113,12 +118,43 @@ class Model:
             scores = np.where(np.tril(np.ones((time, time), bool)), scores, -np.inf)
             pattern = np.exp(scores - scores.max(-1, keepdims=True))
             pattern /= pattern.sum(-1, keepdims=True)
-            z = (pattern @ v).transpose(0, 2, 1, 3).reshape(batch, time, self.width)
-            x = x + self.linear(attn + "w_o", z)
-            x = x + self.mlp(layer, x)
-            patterns.append(pattern)
-            values.append(v)
-        return self.layer_norm("ln_f", x) @ self.unembed.T, patterns, values
+            if patterns is not None:
+                pattern = patterns[layer]
+            z = pattern @ v
+            if edit is not None:
+                z = edit(layer, z)
+            x = x + self.linear(attn + "w_o", z.transpose(0, 2, 1, 3).reshape(batch, time, self.width))
+            if not self.attention_only:
+                seen.mlps.append(self.mlp(layer, x))
+                x = x + seen.mlps[-1]
+            seen.patterns.append(pattern)
+            seen.values.append(v)
+            seen.z.append(z)
+            seen.streams.append(x)
+        seen.logits = self.read_out(x)
+        return seen
+
+    def read_out(self, x):
+        return self.layer_norm("ln_f", x) @ self.unembed.T
+
+
+@dataclass
+class Pass:
+    """What a forward pass showed: logits (B,T,V); of each layer run patterns (B,H,T,T), values and z (B,H,T,D) and what the MLP
+    adds (B,T,C); the stream (B,T,C) before the first of them and after each."""
+    logits: np.ndarray
+    patterns: list
+    values: list
+    z: list
+    mlps: list
+    streams: list
+
+
+def golden_decoder(name):
+    """A golden decoder and the tensors of its file."""
+    tensors, meta = load(f"decoder_{name}.safetensors")
+    weights = {key[6:]: t for key, t in tensors.items() if key.startswith("param/")}
+    return Model(weights, int(meta["layers"]), int(meta["heads"]), meta["gelu"]), tensors
 
 
 # ---- What is read from it ----
@@ -175,10 +211,11 @@ def raised(model, ids, pattern, f):
 
 
 def make(name):
-    model = Model(f"decoder_{name}.safetensors")
-    ids = model.tensors["inputs"]
-    logits, patterns, values = model.forward(ids)
-    assert np.abs(logits - model.tensors["logits"]).max() < 1e-12, "not the model that PyTorch ran"
+    model, golden = golden_decoder(name)
+    ids = golden["inputs"]
+    seen = model.forward(ids)
+    patterns, values = seen.patterns, seen.values
+    assert np.abs(seen.logits - golden["logits"]).max() < 1e-12, "not the model that PyTorch ran"
     everywhere = model.embedding + model.mlp(0, model.embedding)
     tensors = {
         "composition": composition(model),
@@ -195,7 +232,7 @@ def make(name):
         weighted = np.einsum("bhij,bhjc->bijc", patterns[layer], f)
         tensors[f"combined_norms.{layer}"] = np.linalg.norm(weighted, axis=-1)
         shares, attended = raised(model, ids, patterns[layer], f)
-        tensors[f"raised.{layer}"], tensors[f"attended.{layer}"] = shares, attended
+        tensors[f"raised.{layer}"], tensors[f"attended.{layer}"] = shares, attended.astype(float)
     save(f"study_{name}.safetensors", tensors)
 
 

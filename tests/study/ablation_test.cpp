@@ -113,6 +113,18 @@ TEST_CASE("frozen patterns are those of the unchanged model", "[study]") {
   }
 }
 
+TEST_CASE("padding has no part in the mean", "[study]") {
+  const Decoder<double> model = test::rough_decoder<double>(kConfig, 3);
+  Batch batch = test::random_sequences(2, kConfig, 5);
+  const auto mean = [&] { return ablate(model, {batch}, {{{{1, 0}}, Instead::mean}}).rises[0]; };
+  const double whole = mean();
+  for (std::size_t i = 7; i < 10; ++i) batch.targets.values[i] = kIgnore;  // of the first sequence
+  const double padded = mean();
+  for (std::size_t i = 7; i < 10; ++i) batch.inputs.values[i] = (batch.inputs.values[i] + 1) % 11;
+  CHECK(mean() == padded);
+  CHECK(padded != whole);
+}
+
 TEST_CASE("resampling goes once around all sequences", "[study]") {
   const Decoder<float> model = test::rough_decoder<float>(kConfig, 3);
   const Batch batch = test::random_sequences(3, kConfig, 5);

@@ -81,4 +81,8 @@ TEST_CASE("raised tokens refuse what does not fit", "[study][errors]") {
           raised_tokens(apart(), 0, ids, zeros({1, 2, 2, 2}), zeros({1, 3, 6}));
         }) ==
         "raised_tokens: ids (1,2), pattern (1,2,2,2) and z (1,3,6) do not fit 2 heads of width 3");
+  const Index lengths[] = {3};
+  CHECK(test::message_of<ShapeError>([&] {
+          raised_tokens(apart(), 0, ids, zeros({1, 2, 2, 2}), zeros({1, 2, 6}), lengths);
+        }) == "raised_tokens: a length of 3, not 1 to 2");
 }

@@ -13,8 +13,10 @@ namespace headwise::study {
 /// What stands in the place of a head's z (B,T,D), before W_O.
 enum class Instead {
   zero,     ///< nothing (Michel et al. 2019, arXiv:1905.10650, sec. 3)
-  mean,     ///< its mean over all positions of all sequences of the unchanged model
-  resample  ///< that of another sequence of the batch, at the same position
+  mean,     ///< its mean in the unchanged model over all sequences' positions, each up to its last
+            ///< target that counts: padding has no part in it
+  resample  ///< that of another sequence of the batch, at the same position; of a shorter one this
+            ///< may be what the model makes of its padding
 };
 
 /// What the layers behind look at.

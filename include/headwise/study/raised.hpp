@@ -1,6 +1,7 @@
 // Whether a head raises the logit of the token it attends to.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "headwise/models/decoder.hpp"
@@ -27,9 +28,11 @@ struct Raised {
 /// which shares do not see; biases, w_o's and the norm's, are not the head's and are left out. Of
 /// two keys attended to alike the earlier one counts.
 /// ids (B,T), pattern (B,H,T,T) and z (B,T,C) of that layer's attention, as its taps show them.
-/// Throws ShapeError when they do not fit or there is no such layer.
+/// `lengths` (B): how many tokens of each sequence count, and then T is that one's; what stands
+/// behind is padding. Empty: all. Throws ShapeError when they do not fit or there is no such layer.
 template <Real T>
 std::vector<std::vector<Raised>> raised_tokens(const Decoder<T>& model, Index layer, const Ids& ids,
-                                               const Tensor<T>& pattern, const Tensor<T>& z);
+                                               const Tensor<T>& pattern, const Tensor<T>& z,
+                                               std::span<const Index> lengths = {});
 
 }  // namespace headwise::study

@@ -141,6 +141,8 @@ int study_model(const StudyCommand& c, const Run& run, const Decoder<T>& model,
     return kDone;
   }
   json document = json_of_run(run);
+  Decoder<T> copy = model;  // shares the weights
+  document["model"]["parameters"] = parameter_count(copy);
   document.update(json_of(model, run.tokenizer(), texts));
   if (!c.out.empty()) {  // before the work, not after it
     const std::uintmax_t size = study_page_size(document, selection.ids());

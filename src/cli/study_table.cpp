@@ -56,7 +56,9 @@ void print_groups(const Causes& c) {
     fmt::print("{:23}{:>8}{:>8}{:>8}{:>10}{:>11}  {}{}\n", g.label, rise(e.full),
                rise(e.frozen_patterns), rise(e.mean), rise(e.resample), rise(g.group.sum_of_single),
                fmt::join(names, " "),
-               g.group.redundant ? "; redundant: each stands in for the others" : "");
+               !g.group.redundant ? ""
+               : g.role           ? "; redundant: each stands in for the others"
+                                  : "; more together than one by one");
   }
 }
 

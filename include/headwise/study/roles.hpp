@@ -34,7 +34,7 @@ struct HeadStudy {
 
 /// When a role is named.
 struct RoleRule {
-  double alpha = 0.05;  ///< most p, corrected by Holm for heads times roles tried
+  double alpha = 0.05;  ///< most p, corrected by Holm over every head and role that has one
   double margin = 0.1;  ///< least distance from what explains the score without the role
 };
 

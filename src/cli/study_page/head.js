@@ -21,7 +21,7 @@ function sentencesOf(head) {
       `Without it the loss ${lost < 0 ? 'falls' : 'rises'} by ${number(Math.abs(lost))} nats a token.`,
     );
   const group = (study.groups ?? []).find((entry) => entry.heads.includes(nameOf(head)));
-  if (group?.redundant)
+  if (group?.redundant && group.role)
     texts.push(`It is not alone: ${listed(group.heads)} do the same, and cover for each other.`);
   return texts.join(' ');
 }

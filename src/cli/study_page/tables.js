@@ -224,9 +224,11 @@ function buildGroups(section) {
         {class: 'group'},
         make('b', {}, `${name}: `),
         together,
-        group.redundant
+        group.redundant && group.role
           ? make('b', {}, 'Redundant: they cover for each other.')
-          : 'Not redundant: each does work of its own.',
+          : group.redundant
+            ? 'They cost more together than one by one, though they share no role.'
+            : 'Not redundant: each does work of its own.',
         make(
           'span',
           {class: 'quiet'},

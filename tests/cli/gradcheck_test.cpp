@@ -221,7 +221,7 @@ TEST_CASE("gradcheck --run has a row a parameter and keeps to its seconds", "[cl
   const Folder folder;
   const std::string run = folder / "run", page = folder / "page.html";
   // Too large for every element to be looked at in a second, on any machine.
-  REQUIRE(headwise_program("train --steps 40 --lr 0.05 --layers 2 --heads 2 --width 64 --batch 2 "
+  REQUIRE(headwise_program("train --steps 40 --lr 0.05 --layers 1 --heads 2 --width 64 --batch 2 "
                            "--context 16 --warmup 2 --eval-batches 2 --threads 1 --out " +
                            run)
               .code == 0);

@@ -8,7 +8,7 @@ namespace headwise::study {
 namespace {
 
 /// Heads of untrained models that a head is compared with, at least; and sequences it is done on.
-constexpr Index kUntrained = 99, kCompared = 8;
+constexpr Index kUntrained = 99, kCompared = 4;
 
 /// As many untrained models as that needs.
 template <Real T>

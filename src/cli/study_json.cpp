@@ -99,6 +99,8 @@ json json_of(Score score, const Measure& m) {
   if (is_relation(score)) {
     j["baseline"] = number(m.baseline);
     j["baseline_offset"] = m.baseline_offset;
+    j["baseline_place"] = number(m.baseline_place);
+    j["p_baseline"] = m.p_baseline ? number(*m.p_baseline) : json(nullptr);
   }
   return j;
 }

@@ -222,14 +222,13 @@ std::uintmax_t write_patterns(const std::string& path, const Decoder<T>& model,
       for (Index b = 0; b < sequences->count(); ++b) file.write(row_of(ids.data() + b * time));
     }
     file.write(std::vector<std::int64_t>(sequences->lengths.begin(), sequences->lengths.end()));
-    study::for_each_pattern<T>(
-        model, *sequences, [&](Index layer, Index, const Tensor<T>& pattern) {
-          if (!std::binary_search(selection.layers.begin(), selection.layers.end(), layer)) return;
-          for (Index b = 0; b < pattern.shape()[0]; ++b)
-            for (const Index head : selection.heads)
-              for (Index i = range.begin; i < range.end; ++i)
-                file.write(row_of(pattern.data() + ((b * width + head) * time + i) * time));
-        });
+    study::for_each_pattern<T>(model, *sequences, [&](const study::SeenLayer<T>& seen) {
+      if (!std::binary_search(selection.layers.begin(), selection.layers.end(), seen.layer)) return;
+      for (Index b = 0; b < seen.pattern.shape()[0]; ++b)
+        for (const Index head : selection.heads)
+          for (Index i = range.begin; i < range.end; ++i)
+            file.write(row_of(seen.pattern.data() + ((b * width + head) * time + i) * time));
+    });
   }
   file.finish();
   return bytes;

@@ -110,28 +110,80 @@ Sequences padded(const std::vector<std::vector<Id>>& rows) {
   return all;
 }
 
-/// Right answers of "always the k-th word before", best k first found.
-struct Baseline {
-  double accuracy = 0;
-  Index offset = 0;
-};
+/// Questions about one relation, and how they are answered by who knows nothing but places.
+class ByPlace {
+ public:
+  ByPlace(const std::vector<Question>& questions, Score relation) {
+    for (const Question& q : questions)
+      if (q.relation == relation) asked_.push_back(&q);
+  }
+  [[nodiscard]] Index asked() const { return std::ssize(asked_); }
 
-Baseline best_offset(const std::vector<Question>& questions, Score relation) {
-  std::map<Index, Index> right;  // by k
-  Index all = 0;
-  for (const Question& q : questions) {
-    if (q.relation != relation) continue;
-    ++all;
-    for (Index place = q.answer.begin; place < q.answer.end; ++place)
-      ++right[std::ssize(q.candidates) - place];
+  /// How often a rule is right that picks a candidate, or none (below 0 or too large).
+  [[nodiscard]] double right(FunctionRef<Index(const Question&)> pick) const {
+    Index right = 0;
+    for (const Question* q : asked_) {
+      const Index place = pick(*q);
+      right += place >= q->answer.begin && place < q->answer.end;
+    }
+    return static_cast<double>(right) / static_cast<double>(asked_.size());
   }
-  Baseline best;
-  for (const auto& [k, times] : right) {
-    const double accuracy = static_cast<double>(times) / static_cast<double>(all);
-    if (accuracy > best.accuracy) best = {accuracy, k};
+  /// "Always the k-th word before", with the best k.
+  void best_offset(Measure& m) const {
+    for (Index k = 1; k <= most_candidates(); ++k) {
+      const double found = right([&](const Question& q) { return std::ssize(q.candidates) - k; });
+      if (found > m.baseline) m.baseline = found, m.baseline_offset = k;
+    }
   }
-  return best;
-}
+  /// The best of the rest: the k-th word of the sequence, the word at a token's place, and the
+  /// longest word, which even weights pick.
+  [[nodiscard]] double best_place() const {
+    double best = right([](const Question& q) {
+      const auto length = [](const Span& s) { return s.end - s.begin; };
+      return std::max_element(q.candidates.begin(), q.candidates.end(),
+                              [&](const Span& a, const Span& b) { return length(a) < length(b); }) -
+             q.candidates.begin();
+    });
+    Index last = 0;
+    for (const Question* q : asked_) last = std::max(last, q->word.begin);
+    for (Index k = 0; k < most_candidates(); ++k)
+      best = std::max(best, right([&](const Question&) { return k; }));
+    for (Index token = 0; token < last; ++token)
+      best = std::max(best, right([&](const Question& q) {
+                        const auto behind =
+                            std::find_if(q.candidates.begin(), q.candidates.end(),
+                                         [&](const Span& s) { return s.begin > token; });
+                        return behind - q.candidates.begin() - 1;
+                      }));
+    return best;
+  }
+  /// The bound of p for so many right answers, when each is right with that probability, or by
+  /// chance where that is more.
+  [[nodiscard]] double p(double sum, double probability) const {
+    ShuffleBound bound;
+    for (const Question* q : asked_)
+      bound.add(ShuffleBound::of_right(std::max(probability, chance(*q))));
+    return bound.p(sum);
+  }
+  [[nodiscard]] double mean_chance() const {
+    double sum = 0;
+    for (const Question* q : asked_) sum += chance(*q);
+    return sum / static_cast<double>(asked_.size());
+  }
+
+ private:
+  static double chance(const Question& q) {
+    return static_cast<double>(q.answer.end - q.answer.begin) /
+           static_cast<double>(q.candidates.size());
+  }
+  [[nodiscard]] Index most_candidates() const {
+    Index most = 0;
+    for (const Question* q : asked_) most = std::max<Index>(most, std::ssize(q->candidates));
+    return most;
+  }
+
+  std::vector<const Question*> asked_;
+};
 
 }  // namespace
 
@@ -171,6 +223,7 @@ Questions story_questions(const Tokenizer& tokenizer, Index context, Index sente
 
 template <Real T>
 Index most_attended(const T* pattern, Index stride, const Question& question) {
+  require(question.word.begin >= 1, "relations: nothing predicts the word at place 0");
   Index best = 0;
   double most = -1;
   for (std::size_t c = 0; c < question.candidates.size(); ++c) {
@@ -190,47 +243,37 @@ std::vector<Scores> relation_scores(const Decoder<T>& model, const Questions& qu
   if (questions.questions.empty()) return scores;
   const Index time = questions.sequences.time(), count = std::ssize(questions.questions);
   std::vector<std::uint8_t> right(static_cast<std::size_t>(all_heads * count));
-  for_each_pattern<T>(
-      model, questions.sequences, [&](Index layer, Index first, const Tensor<T>& pattern) {
-        parallel_for(count, 16, [&](Index begin, Index end) {
-          for (Index n = begin; n < end; ++n) {
-            const Question& q = questions.questions[static_cast<std::size_t>(n)];
-            const Index b = q.sequence - first;
-            if (b < 0 || b >= pattern.shape()[0]) continue;
-            for (Index h = 0; h < heads; ++h) {
-              const Index place =
-                  most_attended(pattern.data() + (b * heads + h) * time * time, time, q);
-              right[static_cast<std::size_t>((layer * heads + h) * count + n)] =
-                  place >= q.answer.begin && place < q.answer.end;
-            }
-          }
-        });
-      });
+  for_each_pattern<T>(model, questions.sequences, [&](const SeenLayer<T>& seen) {
+    parallel_for(count, 16, [&](Index begin, Index end) {
+      for (Index n = begin; n < end; ++n) {
+        const Question& q = questions.questions[static_cast<std::size_t>(n)];
+        const Index b = q.sequence - seen.first;
+        if (b < 0 || b >= seen.pattern.shape()[0]) continue;
+        for (Index h = 0; h < heads; ++h) {
+          const Index place =
+              most_attended(seen.pattern.data() + (b * heads + h) * time * time, time, q);
+          right[static_cast<std::size_t>((seen.layer * heads + h) * count + n)] =
+              place >= q.answer.begin && place < q.answer.end;
+        }
+      }
+    });
+  });
   for (const Score relation : kRelations) {
-    Index asked = 0;
-    double chance = 0;
-    ShuffleBound bound;
-    for (const Question& q : questions.questions) {
-      if (q.relation != relation) continue;
-      const double p = static_cast<double>(q.answer.end - q.answer.begin) /
-                       static_cast<double>(q.candidates.size());
-      ++asked;
-      chance += p;
-      bound.add(ShuffleBound::of_right(p));
-    }
-    if (asked == 0) continue;
-    const Baseline baseline = best_offset(questions.questions, relation);
+    const ByPlace by_place(questions.questions, relation);
+    if (by_place.asked() == 0) continue;
+    Measure same{.chance = by_place.mean_chance()};  // for every head
+    by_place.best_offset(same);
+    same.baseline_place = by_place.best_place();
+    const double known = std::max(same.baseline, same.baseline_place);
     for (Index head = 0; head < all_heads; ++head) {
       double sum = 0;
       for (Index n = 0; n < count; ++n)
         if (questions.questions[static_cast<std::size_t>(n)].relation == relation)
           sum += right[static_cast<std::size_t>(head * count + n)];
-      scores[static_cast<std::size_t>(head)][relation] = {
-          .value = sum / static_cast<double>(asked),
-          .chance = chance / static_cast<double>(asked),
-          .p = bound.p(sum),
-          .baseline = baseline.accuracy,
-          .baseline_offset = baseline.offset};
+      Measure& m = scores[static_cast<std::size_t>(head)][relation] = same;
+      m.value = sum / static_cast<double>(by_place.asked());
+      m.p = by_place.p(sum, 0);
+      m.p_baseline = by_place.p(sum, known);
     }
   }
   return scores;

@@ -55,7 +55,7 @@ const Measure* HeadStudy::score(Score score, On where) const {
 double explained(const HeadStudy& head, Score role) {
   const Measure* const m = head.score(role);
   if (m == nullptr) return 0;
-  if (is_relation(role)) return std::max(m->chance, m->baseline);
+  if (is_relation(role)) return std::max({m->chance, m->baseline, m->baseline_place});
   const bool token_based = role == Score::duplicate_token || role == Score::prefix_matching;
   const Measure* const offset =
       token_based ? head.score(Score::fixed_offset, best_on(role)) : nullptr;
@@ -66,7 +66,7 @@ void name_roles(std::vector<HeadStudy>& heads, const RoleRule& rule) {
   for (HeadStudy& head : heads) head.role.reset(), head.label.clear(), head.corrected_p = 1;
   const std::vector<Trial> trials = trials_of(heads);
   std::vector<double> p;
-  for (const Trial& t : trials) p.push_back(*t.measure->p);
+  for (const Trial& t : trials) p.push_back(t.measure->p_baseline.value_or(*t.measure->p));
   const std::vector<double> corrected = holm(p);
   std::map<HeadStudy*, double> best;  // of each head, how near its role is to its best value
   for (std::size_t i = 0; i < trials.size(); ++i) {

@@ -147,7 +147,7 @@ Scores Sums::scores(bool bounds) const {
     if (offset.queries == 0) break;
     Measure m = offset.measure(bounds);
     m.offset = tried++;
-    if (m.value > best.value) best = m;
+    if (m.offset == 0 || m.value > best.value) best = m;
   }
   if (bounds) best.p = std::min(1.0, real(tried) * *best.p);
   all[Score::fixed_offset] = best;
@@ -173,17 +173,17 @@ std::vector<Scores> pattern_scores(const Decoder<T>& model, const Sequences& seq
   std::vector<Keys> keys;
   for (Index b = 0; b < sequences.count(); ++b) keys.emplace_back(sequences.ids(b));
   std::vector<Sums> sums(static_cast<std::size_t>(model.config.layers * heads), Sums(time));
-  for_each_pattern<T>(model, sequences, [&](Index layer, Index first, const Tensor<T>& pattern) {
-    const Index block = pattern.shape()[0];
+  for_each_pattern<T>(model, sequences, [&](const SeenLayer<T>& seen) {
+    const Index block = seen.pattern.shape()[0];
     std::vector<Sums> parts(static_cast<std::size_t>(block * heads), Sums(time));
     parallel_for(block * heads, 1, [&](Index begin, Index end) {
       for (Index n = begin; n < end; ++n)
-        parts[static_cast<std::size_t>(n)].add(pattern.data() + n * time * time, time,
-                                               keys[static_cast<std::size_t>(first + n / heads)],
-                                               bounds);
+        parts[static_cast<std::size_t>(n)].add(
+            seen.pattern.data() + n * time * time, time,
+            keys[static_cast<std::size_t>(seen.first + n / heads)], bounds);
     });
     for (Index n = 0; n < block * heads; ++n)
-      sums[static_cast<std::size_t>(layer * heads + n % heads)].add(
+      sums[static_cast<std::size_t>(seen.layer * heads + n % heads)].add(
           parts[static_cast<std::size_t>(n)]);
   });
   std::vector<Scores> all;

@@ -1,17 +1,14 @@
 #include "headwise/study/sequences.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 
 #include "headwise/study/head.hpp"
+#include "headwise/study/recording.hpp"
 #include "study/targets.hpp"
 
 namespace headwise::study {
 namespace {
-
-/// Tokens that go through the model at once.
-constexpr Index kAtOnce = 2048;
 
 /// Share of the kinds of tokens that is left aside at either end, the commonest and the rarest.
 constexpr double kAside = 0.04;
@@ -36,24 +33,6 @@ std::vector<Id> usual_tokens(const Sequences& like, std::optional<Id> first) {
   std::sort(tokens.begin(), tokens.end());
   return tokens;
 }
-
-/// Hands a layer's pattern on.
-template <Real T>
-class PatternOfLayer : public Probe<T> {
- public:
-  using See = std::function<void(const Tensor<T>& pattern)>;
-  PatternOfLayer(Index layer, See see)
-      : name_(attention_name(layer, "pattern")), see_(std::move(see)) {}
-  [[nodiscard]] bool wants(std::string_view name) const override { return name == name_; }
-  bool pattern(std::string_view, Tensor<T>& p) override {
-    see_(p);
-    return false;
-  }
-
- private:
-  std::string name_;
-  See see_;
-};
 
 }  // namespace
 
@@ -88,7 +67,8 @@ std::optional<Sequences> repeated_sequences(const Sequences& like, Index count, 
   const std::vector<Id> tokens = usual_tokens(like, first);
   const Index before = first ? 1 : 0, kinds = static_cast<Index>(tokens.size());
   if (kinds < 2 || time < 5) return std::nullopt;
-  const Index most = std::min(kinds, (time - before) / 2), least = std::min<Index>(most, 8);
+  const Index most = std::min(kinds, (time - before) / 2),
+              least = std::min<Index>(8, std::max<Index>(2, most / 2));
   std::vector<Id> inputs, targets;
   for (Index b = 0; b < count; ++b) {
     Rng rng = stream(seed, Purpose::study, b + 1);
@@ -109,27 +89,26 @@ std::optional<Sequences> repeated_sequences(const Sequences& like, Index count, 
 
 template <Real T>
 void for_each_pattern(const Decoder<T>& model, const Sequences& sequences,
-                      FunctionRef<void(Index layer, Index first, const Tensor<T>& pattern)> see) {
-  const Index block = std::max<Index>(1, kAtOnce / sequences.time());
+                      FunctionRef<void(const SeenLayer<T>&)> see) {
+  const Index block = std::max<Index>(1, kTokensAtOnce / sequences.time());
   std::vector<Var<T>> streams;
   for (Index at = 0; at < sequences.count(); at += block)
     streams.push_back(
         model.embed({}, rows(sequences.batch.inputs, at, std::min(sequences.count(), at + block))));
   for (Index layer = 0; layer < model.config.layers; ++layer)
     for (std::size_t n = 0; n < streams.size(); ++n) {
-      const auto hand_on = [&](const Tensor<T>& pattern) {
-        see(layer, static_cast<Index>(n) * block, pattern);
-      };
-      PatternOfLayer<T> probe(layer, hand_on);
-      const Ctx<T> root{.probe = &probe};
+      const std::string pattern = attention_name(layer, "pattern"), z = attention_name(layer, "z");
+      Recording<T> seen({pattern, z});
+      const Ctx<T> root{.probe = &seen};
       streams[n] =
           model.blocks[static_cast<std::size_t>(layer)](root.in("blocks", layer), streams[n]);
+      see({layer, static_cast<Index>(n) * block, seen[pattern], seen[z]});
     }
 }
 
 #define HEADWISE_INSTANTIATE(T)                                       \
   template void for_each_pattern(const Decoder<T>&, const Sequences&, \
-                                 FunctionRef<void(Index, Index, const Tensor<T>&)>);
+                                 FunctionRef<void(const SeenLayer<T>&)>);
 HEADWISE_INSTANTIATE(float)
 HEADWISE_INSTANTIATE(double)
 #undef HEADWISE_INSTANTIATE

@@ -102,7 +102,7 @@ def copying_score(shares, attended, ids):
     for of_sequence, tokens, own in zip(shares, attended, ids):
         distinct = np.unique(own)
         for row, token in zip(of_sequence, tokens):
-            if row.sum() > 0:
+            if row.sum() > 0 and token != own[0]:  # resting on the first token is no copying
                 values.append(row[token])
                 chances.append(1 / len(distinct))
                 total += cumulants(row[distinct])

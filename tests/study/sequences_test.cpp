@@ -45,6 +45,23 @@ TEST_CASE("repeated tokens repeat, at an offset of their own", "[study]") {
   CHECK(offsets.size() > 8);
 }
 
+TEST_CASE("repeated tokens have several lengths in short contexts and small vocabularies too",
+          "[study]") {
+  const auto periods = [](Index vocab, Index time) {
+    const Sequences all = *repeated_sequences(random_like(vocab), 40, time, Id{0}, 4);
+    std::set<Index> found;
+    for (Index b = 0; b < all.count(); ++b) {
+      const auto ids = all.ids(b);
+      Index n = 1;
+      while (ids[static_cast<std::size_t>(1 + n)] != ids[1]) ++n;
+      found.insert(n);
+    }
+    return found;
+  };
+  CHECK(periods(60, 16) == std::set<Index>{3, 4, 5, 6, 7});
+  CHECK(periods(9, 64) == std::set<Index>{4, 5, 6, 7, 8});
+}
+
 TEST_CASE("repeated tokens leave the commonest and the rarest aside", "[study]") {
   Sequences like = random_like(50);
   for (std::size_t i = 0; i < like.batch.inputs.values.size(); ++i)
@@ -85,7 +102,8 @@ TEST_CASE("patterns come block by block, the same bits as alone", "[study]") {
                       std::vector<Index>(7, 400)};
   std::map<std::pair<Index, Index>, Tensor<float>> found;  // by layer and sequence
   Index largest = 0;
-  for_each_pattern<float>(model, all, [&](Index layer, Index first, const Tensor<float>& pattern) {
+  for_each_pattern<float>(model, all, [&](const SeenLayer<float>& seen) {
+    const auto& [layer, first, pattern, z] = seen;
     largest = std::max(largest, pattern.shape()[0]);
     const Index one = 2 * 400 * 400;
     for (Index b = 0; b < pattern.shape()[0]; ++b)
@@ -94,9 +112,8 @@ TEST_CASE("patterns come block by block, the same bits as alone", "[study]") {
   });
   CHECK(found.size() == 14);
   CHECK(largest == 5);
-  for_each_pattern<float>(
-      model, all.range(6, 7), [&](Index layer, Index first, const Tensor<float>& pattern) {
-        CHECK(first == 0);
-        CHECK(test::same_bits(pattern.reshape({2, 400, 400}), found[{layer, 6}]));
-      });
+  for_each_pattern<float>(model, all.range(6, 7), [&](const SeenLayer<float>& seen) {
+    CHECK(seen.first == 0);
+    CHECK(test::same_bits(seen.pattern.reshape({2, 400, 400}), found[{seen.layer, 6}]));
+  });
 }

@@ -37,13 +37,16 @@ Questions story_questions(const Tokenizer& tokenizer, Index context, Index sente
 /// The attention from a word to a word is the sum over the tokens of the second, the mean over
 /// those of the first; only words before the first count. A causal model must know what a word
 /// depends on before it is there, so the word's tokens are taken one earlier: at those places it
-/// predicts them. value: the share of questions whose
-/// most attended candidate is right. chance: of one candidate drawn at random. baseline: of the
-/// best fixed offset in words, always "the k-th word before". Per head, in the order of heads_of().
+/// predicts them. value: the share of questions whose most attended candidate is right. chance: of
+/// one candidate drawn at random. baseline: of the best fixed offset in words, always "the k-th
+/// word before". baseline_place: of the best other rule that knows places alone: the k-th word of
+/// the sequence, the word at a token's place, or even weights, which pick the longest word. Per
+/// head, in the order of heads_of().
 template <Real T>
 std::vector<Scores> relation_scores(const Decoder<T>& model, const Questions& questions);
 
-/// The candidate that the weights (T,T) of a sequence's pattern look at most, from 0.
+/// The candidate that the weights (T,T) of a sequence's pattern look at most, from 0. Throws
+/// ShapeError for a word at place 0, which nothing predicts.
 template <Real T>
 Index most_attended(const T* pattern, Index stride, const Question& question);
 

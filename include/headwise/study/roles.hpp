@@ -39,7 +39,8 @@ struct RoleRule {
 };
 
 /// What explains a score as well without the role: chance; for duplicates and followers also the
-/// head's best fixed offset on the same sequences; for a relation the best fixed offset in words.
+/// head's best fixed offset on the same sequences; for a relation the best rule that knows places
+/// alone, and its p is then taken against that.
 double explained(const HeadStudy& head, Score role);
 
 /// Names each head's most telling role: of those that are significant and stand out by the

@@ -65,9 +65,14 @@ struct Measure {
   /// number of offsets; of entropy, confidence and mean distance, which no dealing changes in
   /// that sense, see compare_with_untrained(). Absent: not computed.
   std::optional<double> p{};
-  Index offset = 0;     ///< of fixed_offset: k
-  double baseline = 0;  ///< of a relation: what the best fixed offset (in words) gives
+  Index offset = 0;  ///< of fixed_offset: k
+  /// Of a relation: what the best fixed offset in words gives, and which that is; the most that is
+  /// reached by any other way of knowing nothing but places; and the bound of p when one is right
+  /// by the most of all these instead of by chance.
+  double baseline = 0;
   Index baseline_offset = 0;
+  double baseline_place = 0;
+  std::optional<double> p_baseline{};
 };
 
 /// Scores that could be measured: no duplicates, no duplicate_token.

@@ -10,6 +10,9 @@
 
 namespace headwise::study {
 
+/// Tokens that go through the model at once, about.
+inline constexpr Index kTokensAtOnce = 2048;
+
 /// Sequences side by side, as a batch has them. What stands behind a sequence's length is padding.
 struct Sequences {
   Batch batch;                 ///< inputs, targets (B,T)
@@ -31,19 +34,26 @@ Sequences one_sequence(std::vector<Id> ids);
 /// Repeated random tokens (Olsson et al. 2022, arXiv:2209.11895, appendix on head evaluators):
 /// [first] r r r ... of `time` tokens. r is a random choice, each token once, out of those that are
 /// seen in `like`, the commonest and the rarest 4 % aside; its length is drawn anew for each
-/// sequence, from 8 up (or all there is room for twice), so that no fixed offset finds the copy: a
-/// fixed length is solved by position alone. `first` is what sequences begin with; absent: nothing.
-/// The targets that count are those from the second r on: what came before says what follows.
-/// Nothing when there are fewer than 2 tokens to draw from, or no room for 5.
+/// sequence, from 8 up, or from half of the longest that has room twice, so that no fixed offset
+/// finds the copy: a fixed length is solved by position alone. `first` is what sequences begin
+/// with; absent: nothing. The targets that count are those from the second r on: what came before
+/// says what follows. Nothing when there are fewer than 2 tokens to draw from, or no room for 5.
 std::optional<Sequences> repeated_sequences(const Sequences& like, Index count, Index time,
                                             std::optional<Id> first, std::uint64_t seed);
 
-/// Calls see(layer, first, pattern) layer by layer, for one block of sequences after the other,
-/// with the patterns (B,H,T,T) of the sequences first, first + 1, ...: never those of more than
-/// some 2048 tokens at once. Holds the residual stream of all sequences. The bits are those of a
-/// whole forward pass over each block.
+/// What a layer's attention did with a block of sequences.
+template <Real T>
+struct SeenLayer {
+  Index layer = 0, first = 0;  ///< which layer; the number of the block's first sequence
+  Tensor<T> pattern;           ///< (B,H,T,T)
+  Tensor<T> z;                 ///< (B,T,C), before W_O
+};
+
+/// Calls see layer by layer, for one block of sequences after the other: never more than some
+/// kTokensAtOnce tokens at once. Holds the residual stream of all sequences. The bits are those of
+/// a whole forward pass over each block.
 template <Real T>
 void for_each_pattern(const Decoder<T>& model, const Sequences& sequences,
-                      FunctionRef<void(Index layer, Index first, const Tensor<T>& pattern)> see);
+                      FunctionRef<void(const SeenLayer<T>&)> see);
 
 }  // namespace headwise::study

@@ -14,12 +14,18 @@ inline void warn_not_finite(const Run& run, const std::vector<std::string>& name
                fmt::join(names, ", "));
 }
 
-/// Calls f with the model of a run, after a warning about weights that are not finite.
+/// What is done about weights that are not finite: a warning, or DataError.
+enum class NotFinite { warn, refuse };
+
+/// Calls f with the model of a run.
 template <class F>
-int with_model(const Run& run, F f) {
+int with_model(const Run& run, F f, NotFinite what = NotFinite::warn) {
   const auto load = [&]<Real T>(T) {
     std::vector<std::string> not_finite;
     const Decoder<T> model = load_model<T>(run, not_finite);
+    require<DataError>(what == NotFinite::warn || not_finite.empty(),
+                       "{}: not all weights are finite: {}", run.model(),
+                       fmt::join(not_finite, ", "));
     warn_not_finite(run, not_finite);
     return f(model);
   };

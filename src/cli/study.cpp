@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "cli/load.hpp"
 #include "cli/material.hpp"
 #include "cli/options.hpp"
@@ -43,6 +46,15 @@ struct StudyCommand {
 /// Repeated random tokens: heads show what they do on fewer of them than of data.
 constexpr Index kRepeated = 25;
 
+/// Sentences of new stories that are asked about: enough for figures of two digits, but for models
+/// so large that they would take more than seconds.
+Index story_sentences(const ModelConfig& m) {
+  constexpr double kMost = 1000, kLeast = 200, kWork = 2e11, kTokens = 100;  // a sentence, about
+  const auto width = static_cast<double>(m.width);
+  const double a_sentence = 24 * static_cast<double>(m.layers) * width * width * kTokens;
+  return static_cast<Index>(std::clamp(kWork / a_sentence, kLeast, kMost));
+}
+
 study::Sequences data_of(const StudyCommand& c, const Run& run, std::uint64_t seed) {
   const Index context = run.config().model.context;
   if (!c.text.empty()) {
@@ -67,7 +79,8 @@ study::Sets sets_of(const StudyCommand& c, const Run& run, std::uint64_t seed) {
   sets.repeated = study::repeated_sequences(sets.data, std::min(kRepeated, c.sequences), context,
                                             line_end(run.tokenizer()), seed);
   if (config.task.empty() && config.data.empty() && c.data.empty())
-    sets.stories = study::story_questions(run.tokenizer(), context, 2 * c.sequences, seed + 1);
+    sets.stories =
+        study::story_questions(run.tokenizer(), context, story_sentences(config.model), seed + 1);
   return sets;
 }
 
@@ -127,6 +140,25 @@ void check(const StudyCommand& c) {
                       "--answer and --wrong: need --clean and --corrupt");
 }
 
+/// What can go wrong with files does so before the work, not after it.
+template <Real T>
+void announce_files(const StudyCommand& c, const json& document, const study::Sets& sets,
+                    const Selection& selection) {
+  const auto megabytes = [](std::uintmax_t bytes) { return static_cast<double>(bytes) / 1e6; };
+  if (!c.out.empty()) {
+    const std::uintmax_t size = study_page_size(document, selection.ids());
+    fmt::print("the page will have {:.1f} MB\n", megabytes(size));
+    check_page_size(size);
+  }
+  if (!c.patterns.empty())
+    fmt::print("the patterns will have {:.1f} MB\n", megabytes(patterns_size<T>(sets, selection)));
+  for (const std::string& path : {c.out, c.patterns, c.json}) {
+    if (path.empty()) continue;
+    require<DataError>(!std::filesystem::is_directory(path), "{}: is a folder", path);
+    const FileReplacement writable(path);
+  }
+}
+
 template <Real T>
 int study_model(const StudyCommand& c, const Run& run, const Decoder<T>& model,
                 const study::Sets& sets, std::uint64_t seed) {
@@ -144,11 +176,7 @@ int study_model(const StudyCommand& c, const Run& run, const Decoder<T>& model,
   Decoder<T> copy = model;  // shares the weights
   document["model"]["parameters"] = parameter_count(copy);
   document.update(json_of(model, run.tokenizer(), texts));
-  if (!c.out.empty()) {  // before the work, not after it
-    const std::uintmax_t size = study_page_size(document, selection.ids());
-    fmt::print("the page will have {:.1f} MB\n", static_cast<double>(size) / 1e6);
-    check_page_size(size);
-  }
+  announce_files<T>(c, document, sets, selection);
   const std::optional<PatchedPrompts> prompts = patched(c, run, model);
   print_beginning(run, sets);
   std::fflush(stdout);
@@ -167,8 +195,8 @@ int study_model(const StudyCommand& c, const Run& run, const Decoder<T>& model,
   if (!c.json.empty())
     replace_file(c.json, document.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
   if (!c.patterns.empty()) {
-    const std::uintmax_t bytes = write_patterns(c.patterns, model, sets, selection);
-    fmt::print("\n{}: patterns, {:.1f} MB\n", c.patterns, static_cast<double>(bytes) / 1e6);
+    write_patterns(c.patterns, model, sets, selection);
+    fmt::print("\n{}: the patterns\n", c.patterns);
   }
   if (!c.out.empty()) {
     write_study_page(c.out, document, selection.ids(),
@@ -184,7 +212,8 @@ int study_run(const StudyCommand& c, std::uint64_t seed) {
   check(c);
   const Run run = Run::open(c.run);
   const study::Sets sets = sets_of(c, run, seed);
-  return with_model(run, [&](const auto& model) { return study_model(c, run, model, sets, seed); });
+  const auto study = [&](const auto& model) { return study_model(c, run, model, sets, seed); };
+  return with_model(run, study, NotFinite::refuse);
 }
 
 }  // namespace

@@ -201,16 +201,21 @@ void PatternsOfTexts<T>::row(Index text, study::HeadId head, Index i, std::span<
 }
 
 template <Real T>
-std::uintmax_t write_patterns(const std::string& path, const Decoder<T>& model,
-                              const study::Sets& sets, const Selection& selection) {
-  const std::vector<NamedSet> all = named_sets(sets);
-  const auto items = items_of<T>(all, selection);
-  const std::uintmax_t bytes = bytes_of(items);
+std::uintmax_t patterns_size(const study::Sets& sets, const Selection& selection) {
+  const std::uintmax_t bytes = bytes_of(items_of<T>(named_sets(sets), selection));
   require<UsageError>(bytes <= kPatternsLimit,
                       "--patterns: {} MB are more than {} MB; choose with --layers, --heads, "
                       "--range or fewer --sequences",
                       bytes / 1'000'000, kPatternsLimit / 1'000'000);
-  TensorFileStream file(path, items);
+  return bytes;
+}
+
+template <Real T>
+void write_patterns(const std::string& path, const Decoder<T>& model, const study::Sets& sets,
+                    const Selection& selection) {
+  (void)patterns_size<T>(sets, selection);
+  const std::vector<NamedSet> all = named_sets(sets);
+  TensorFileStream file(path, items_of<T>(all, selection));
   for (const auto& [name, sequences] : all) {
     const Index time = sequences->time(), width = model.config.heads;
     const Range range = selection.range.within(time);
@@ -231,14 +236,14 @@ std::uintmax_t write_patterns(const std::string& path, const Decoder<T>& model,
     });
   }
   file.finish();
-  return bytes;
 }
 
 #define HEADWISE_INSTANTIATE(T)                                                              \
   template json json_of(const Decoder<T>&, const Tokenizer&, const std::vector<ShownText>&); \
   template class PatternsOfTexts<T>;                                                         \
-  template std::uintmax_t write_patterns(const std::string&, const Decoder<T>&,              \
-                                         const study::Sets&, const Selection&);
+  template std::uintmax_t patterns_size<T>(const study::Sets&, const Selection&);            \
+  template void write_patterns(const std::string&, const Decoder<T>&, const study::Sets&,    \
+                               const Selection&);
 HEADWISE_INSTANTIATE(float)
 HEADWISE_INSTANTIATE(double)
 #undef HEADWISE_INSTANTIATE

@@ -46,15 +46,19 @@ class PatternsOfTexts {
   Tensor<T> pattern_;             // (1,H,T,T)
 };
 
+/// The bytes of the numbers that write_patterns() will write. Throws UsageError for more than
+/// kPatternsLimit.
+template <Real T>
+std::uintmax_t patterns_size(const study::Sets& sets, const Selection& selection);
+
 /// Writes the patterns (B,H,T,T) of a selection, set by set and layer by layer, as
 /// "data.blocks.0.attn.pattern", with the tokens "data.ids" (B,T), what was to follow them,
 /// "data.targets" (B,T), kIgnore where nothing counts, and "data.lengths" (B); likewise "repeated".
 /// From these and the weights others can check the figures (tests/golden/study_scores.py does).
-/// Holds the patterns of one block of sequences. Returns the bytes of the numbers. Throws
-/// UsageError for more than kPatternsLimit.
+/// Holds the patterns of one block of sequences. Throws as patterns_size() does.
 template <Real T>
-std::uintmax_t write_patterns(const std::string& path, const Decoder<T>& model,
-                              const study::Sets& sets, const Selection& selection);
+void write_patterns(const std::string& path, const Decoder<T>& model, const study::Sets& sets,
+                    const Selection& selection);
 
 /// The largest file of patterns, in bytes.
 inline constexpr std::uintmax_t kPatternsLimit = 4'000'000'000;

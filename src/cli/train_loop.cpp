@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numbers>
 
@@ -101,6 +102,14 @@ void describe(const Run& run, const Material& material, Decoder<T>& model) {
   fmt::print("run         {}\n\n", run.folder());
 }
 
+/// Whether the log has lines of --study-every.
+bool was_studied(const Run& run) {
+  std::ifstream log(run.folder() + "/log.jsonl");
+  for (std::string line; std::getline(log, line);)
+    if (line.starts_with("{\"event\":\"study\"")) return true;
+  return false;
+}
+
 /// The evaluation as `--json` and log.jsonl have it.
 std::string json_of(const EvalRecord& e, const Speed& speed) {
   json line = {
@@ -195,6 +204,10 @@ template <Real T>
 void train_loop(const LoopOptions& c, const std::string& program, const Run& run,
                 const Material& material, Trainer<T>& trainer, Decoder<T>& model) {
   if (!c.json_lines) describe(run, material, model);
+  if (c.study_every == 0 && trainer.steps_done() > 0 && was_studied(run))
+    fmt::print(
+        stderr,
+        "note: so far --study-every logged what heads do; give it again to go on with that\n");
   std::signal(SIGINT, on_interrupt);
   const Index first = trainer.steps_done();
   Speed speed;

@@ -146,7 +146,7 @@ TEST_CASE("a file written piece by piece is there when it is finished", "[core]"
   write_bytes(path, "old");
   std::string expected;
   FileReplacement file(path);
-  for (const std::size_t n : {1, 0, 65535, 1, 65536, 200000, 3}) {
+  for (const std::size_t n : std::initializer_list<std::size_t>{1, 0, 65535, 1, 65536, 200000, 3}) {
     const std::string piece(n, static_cast<char>('a' + n % 26));
     file.write(piece);
     expected += piece;

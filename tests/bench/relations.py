@@ -4,7 +4,7 @@ import json
 import pathlib
 import sys
 
-print("run | relation | best head | right | best fixed offset (words back) | by chance | p, bound")
+print("run | relation | best head | right | best fixed offset (words back) | any other rule of places | by chance | p against the best rule, bound")
 for path in sorted(pathlib.Path(sys.argv[1]).glob("*-?.json")):
     if path.name.split("-")[0] not in ("word", "char"):
         continue
@@ -14,4 +14,4 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("*-?.json")):
         s = best["scores"].get(relation)
         if s:
             print(f'{path.stem} | {relation} | {best["layer"]}.{best["head"]} | {s["value"]:.3f} | '
-                  f'{s["baseline"]:.3f} ({s["baseline_offset"]}) | {s["chance"]:.3f} | {s["p"]:.0e}')
+                  f'{s["baseline"]:.3f} ({s["baseline_offset"]}) | {s["baseline_place"]:.3f} | {s["chance"]:.3f} | {s["p_baseline"]:.0e}')

@@ -48,16 +48,17 @@ Sequences sequences_of(const Ids& ids) {
   return {{ids, ids}, std::vector<Index>(static_cast<std::size_t>(ids.shape[0]), ids.shape[1])};
 }
 
-/// Repeated random tokens that all repeat at the same offset, as they should not.
+/// Random tokens, twice, that all repeat at the same offset, as they should not. They are shorter
+/// than the data, so that these heads, sharper there, would sooner be named for what they do here.
 Sequences repeated_alike(Index count) {
   Rng rng(3);
   std::vector<Id> ids;
   for (Index b = 0; b < count; ++b) {
     const std::vector<Index> order = rng.permutation(kVocab);
-    for (Index i = 0; i < kTime; ++i)
+    for (Index i = 0; i < 2 * kPeriod; ++i)
       ids.push_back(static_cast<Id>(order[static_cast<std::size_t>(i % kPeriod)]));
   }
-  return sequences_of({{count, kTime}, std::move(ids)});
+  return sequences_of({{count, 2 * kPeriod}, std::move(ids)});
 }
 
 }  // namespace

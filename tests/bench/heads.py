@@ -51,10 +51,17 @@ print("seed | gain | induction heads zeroed together | one by one, least to most
 for seed in range(1, 6):
     found = study(2, seed)
     gain = study(1, seed)["loss"] - found["loss"]
-    groups = {g["role"]: g for g in found["groups"]}
-    of = lambda role: f'{groups[role]["full"] / gain:.3f} ({" ".join(groups[role]["heads"])})' if role in groups else "-"
-    induction = groups.get("prefix_matching", {"heads": []})["heads"]
-    alone = sorted(h["ablation"]["full"] for h in found["heads"] if f'{h["layer"]}.{h["head"]}' in induction)
-    said = "; redundant" if groups.get("prefix_matching", {}).get("redundant") else ""
-    print(f'{seed} | {gain:.3f} | {of("prefix_matching")}{said} | {alone[0]:+.3f} to {alone[-1]:+.3f} '
-          f'| {of("previous_token")}, of which feed: {" ".join(feeding(found, induction))} | {of(None)}')
+    groups = {g["label"]: g for g in found["groups"]}
+    induction = groups.get("induction", {"heads": [], "redundant": False})
+
+    def cost(label, otherwise, words):
+        """A group's; if the study has none of that label, another's, and the words that say so."""
+        group, words = (groups[label], "") if label in groups else (groups.get(otherwise), words)
+        return f'{group["full"] / gain:.3f} ({" ".join(group["heads"])}){words}' if group else "-"
+
+    alone = sorted(h["ablation"]["full"] for h in found["heads"] if f'{h["layer"]}.{h["head"]}' in induction["heads"])
+    feed = " ".join(feeding(found, induction["heads"])) or "none"
+    print(f'{seed} | {gain:.3f} | {cost("induction", "", "")}{"; redundant" if induction["redundant"] else ""} '
+          f'| {f"{alone[0]:+.3f} to {alone[-1]:+.3f}" if alone else "-"} '
+          f'| {cost("previous tokens that feed the keys of induction", "previous token", f", all previous-token heads, of which feed: {feed}")} '
+          f'| {cost("all but induction and what feeds its keys", "no role", ", those without a role only")}')

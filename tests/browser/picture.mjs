@@ -1,7 +1,7 @@
 // Takes the picture of a study page that README shows; MODULES as for page.test.mjs:
 //   MODULES=FOLDER node tests/browser/picture.mjs PAGE.html PICTURE.png [HEAD] [TOKEN]
-// examples/study.png is head 1.1 and token 44 of the page of
-//   headwise train --preset induction --task induction --steps 6000 --study-every 200 --threads 1 --out runs/induction
+// examples/study.png is head 1.2 and token 44 of the page of README's command:
+//   headwise train --task induction --preset induction --batch 32 --lr 3e-3 --steps 1500 --seed 3 --study-every 50 --out runs/induction
 //   headwise study runs/induction --out PAGE.html
 import {createRequire} from 'node:module';
 import {resolve} from 'node:path';

@@ -12,16 +12,8 @@ using namespace headwise::test;
 
 namespace {
 
-/// Trains a small model whose gradients stand far above rounding.
-std::string trained(const Folder& folder, const std::string& options) {
-  const std::string run = folder / "run";
-  const Result r = headwise_program(
-      "train --threads 1 --layers 1 --heads 2 --width 8 --batch 2 --warmup 2 --eval-batches 2 "
-      "--steps 3 --init-std 0.5 --out " +
-      run + " " + options);
-  REQUIRE(r.code == 0);
-  return run;
-}
+/// A run whose gradients stand far above rounding.
+const std::string kRun = "--layers 1 --steps 3 --init-std 0.5 ";
 
 /// What a check of two elements of each tensor says. It must pass.
 GradReport checked(const std::string& run, std::uint64_t seed) {
@@ -46,7 +38,7 @@ GradReport checked(const std::string& run, std::uint64_t seed) {
 
 TEST_CASE("a run is checked on its own text, in double, with its dropout", "[cli][gradcheck]") {
   const Folder folder;
-  const std::string run = trained(folder, "--context 16 --dropout 0.2 --no-tie");
+  const std::string run = trained(folder, kRun + "--context 16 --dropout 0.2 --no-tie");
   const GradReport one = checked(run, 1), again = checked(run, 1), other = checked(run, 2);
   CHECK(one.tensors.size() == 21);  // 2 tables, a block's 16, the last norm's 2 and the output's
   CHECK(one.worst == again.worst);
@@ -56,12 +48,13 @@ TEST_CASE("a run is checked on its own text, in double, with its dropout", "[cli
 
 TEST_CASE("a run is checked on its own task, whatever its precision", "[cli][gradcheck]") {
   const Folder folder;
-  checked(trained(folder, "--task copy --length 3 --dtype f64 --attention-only"), 1);
+  checked(trained(folder, kRun + "--task copy --length 3 --dtype f64 --attention-only"), 1);
 }
 
 TEST_CASE("without a budget a run's check takes a sample", "[cli][gradcheck]") {
   const Folder folder;
-  const GradReport report = cli::run_case(trained(folder, "--task copy --length 3"), 1).check({});
+  const GradReport report =
+      cli::run_case(trained(folder, kRun + "--task copy --length 3"), 1).check({});
   CHECK(report.verdict != Verdict::fail);
   for (const TensorCheck& t : report.tensors)
     CHECK(t.elements == std::min<Index>(8, t.shape.size()));
@@ -71,7 +64,7 @@ TEST_CASE("a run that is not there is an error before the check", "[cli][gradche
   const Folder folder;
   CHECK_THROWS_AS(cli::run_case(folder / "nothing", 1), DataError);
   const std::string text = folder.file("text", std::string(300, 'a') + std::string(300, 'b'));
-  const std::string run = trained(folder, "--context 8 --data " + text);
+  const std::string run = trained(folder, kRun + "--context 8 --data " + text);
   std::filesystem::resize_file(text, 500);
   CHECK_THROWS_WITH(cli::run_case(run, 1),
                     Catch::Contains("is not the one the run was started with"));

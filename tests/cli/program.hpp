@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "support/catch.hpp"
+
 namespace headwise::test {
 
 /// A folder of its own for a test.
@@ -67,6 +69,16 @@ inline std::vector<nlohmann::json> lines(const std::string& text) {
 
 inline Result headwise_program(const std::string& arguments) {
   return shell("\"$H\" " + arguments);
+}
+
+/// Trains a model of two heads a layer in no time, on one thread, and returns its run's folder.
+inline std::string trained(const Folder& folder, const std::string& options) {
+  const std::string run = folder / "run";
+  const Result r = headwise_program(
+      "train --threads 1 --heads 2 --width 8 --batch 2 --warmup 2 --eval-batches 2 " + options +
+      " --out " + run);
+  REQUIRE(r.code == 0);
+  return run;
 }
 
 /// Options of a model that trains in no time, on one thread; and with short evaluations.

@@ -1,4 +1,7 @@
 // headwise study, as a user runs it.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/program.hpp"
@@ -10,18 +13,21 @@ using namespace headwise::test;
 
 namespace {
 
-/// A run with a timeline, two layers of two heads.
-std::string trained(const Folder& folder, const std::string& options) {
-  const std::string run = folder / "run";
-  const Result r = headwise_program(
-      "train --threads 1 --layers 2 --heads 2 --width 8 --batch 2 --warmup 2 --eval-batches 2 "
-      "--steps 6 --eval-every 3 --study-every 3 " +
-      options + " --out " + run);
-  REQUIRE(r.code == 0);
-  return run;
-}
+/// A run with a timeline, of two layers.
+const std::string kRun = "--layers 2 --steps 6 --eval-every 3 --study-every 3 ";
 
 nlohmann::json document(const std::string& path) { return nlohmann::json::parse(contents(path)); }
+
+/// In how many groups by role a head is.
+Index groups_of(const nlohmann::json& head, const nlohmann::json& groups) {
+  const nlohmann::json label = head["role"].is_null() ? "no role" : head["label"];
+  const nlohmann::json name =
+      fmt::format("{}.{}", head["layer"].get<Index>(), head["head"].get<Index>());
+  return std::count_if(groups.begin(), groups.end(), [&](const nlohmann::json& g) {
+    return g["label"] == label && g["role"] == head["role"] && g["full"].is_number() &&
+           std::count(g["heads"].begin(), g["heads"].end(), name) == 1;
+  });
+}
 
 std::string refusal(const std::string& arguments, int code = 2) {
   const Result r = headwise_program("study " + arguments);
@@ -33,7 +39,7 @@ std::string refusal(const std::string& arguments, int code = 2) {
 
 TEST_CASE("a run is studied: text, document, patterns, page", "[cli][study]") {
   const Folder folder;
-  const std::string run = trained(folder, "--context 32");
+  const std::string run = trained(folder, kRun + "--context 32");
   const std::string command = "study " + run +
                               " --sequences 6 --clean 'Ann saw' --corrupt 'Ben saw'" +
                               " --answer . --wrong a";
@@ -58,8 +64,8 @@ TEST_CASE("a run is studied: text, document, patterns, page", "[cli][study]") {
     for (const char* key : {"full", "frozen_patterns", "mean", "resample"})
       CHECK(head["ablation"][key].is_number());
     CHECK(head["importance"].is_number());
+    CHECK(groups_of(head, found["groups"]) == 1);
   }
-  CHECK(found["groups"].size() >= 1);
   CHECK(found["timeline"].size() == 3);  // before the first step, at 3 and 6
   CHECK(found["timeline"][1]["step"] == 3);
   CHECK(found["timeline"][1]["val_loss"].is_number());
@@ -80,7 +86,7 @@ TEST_CASE("a run is studied: text, document, patterns, page", "[cli][study]") {
 
 TEST_CASE("the patterns of the file give the document's scores", "[cli][study]") {
   const Folder folder;
-  const std::string run = trained(folder, "--task induction --context 64 --dtype f64");
+  const std::string run = trained(folder, kRun + "--task induction --context 64 --dtype f64");
   REQUIRE(headwise_program("study " + run + " --sequences 5 --json " + (folder / "j") +
                            " --patterns " + (folder / "p"))
               .code == 0);
@@ -125,7 +131,7 @@ TEST_CASE("training does not know that it is watched", "[cli][study]") {
 
 TEST_CASE("one text is studied by itself, and a head is shown in the terminal", "[cli][study]") {
   const Folder folder;
-  const std::string run = trained(folder, "--context 16");
+  const std::string run = trained(folder, kRun + "--context 16");
   Result r = headwise_program("study " + run + " --text 'Ann saw Ben.' --json " + (folder / "j"));
   REQUIRE(r.code == 0);
   const nlohmann::json found = document(folder / "j");
@@ -140,7 +146,7 @@ TEST_CASE("one text is studied by itself, and a head is shown in the terminal", 
 
 TEST_CASE("what cannot be studied is refused by name", "[cli][study][errors]") {
   const Folder folder;
-  const std::string run = trained(folder, "--context 16");
+  const std::string run = trained(folder, kRun + "--context 16");
   CHECK(refusal(run + " --sequences 0") == "headwise: --sequences: 0 is not 1 or more\n");
   CHECK(refusal(run + " --show 2.0") ==
         "headwise: --show: there is no head 2.0; the model has 2 layers of 2 heads, from 0.0 to "

@@ -119,7 +119,23 @@ def compare_roles(found, differences):
         if role and head["corrected_p"] is not None:
             differences.p("roles: p, corrected", head["corrected_p"], p, name)
         groups.setdefault((role, label or "no role"), []).append(name)
+    if any(g["label"] in PATH for g in found["groups"]):
+        groups |= path_of_induction(found, groups)
     differences.same("groups", {(g["role"], g["label"]): g["heads"] for g in found["groups"]}, groups)
+
+
+PATH = ("previous tokens that feed the keys of induction", "all but induction and what feeds its keys")
+
+
+def path_of_induction(found, groups):
+    """The previous-token heads whose composition with the keys of an induction head is above that of random matrices, and
+    all heads that are neither: what is not empty of them."""
+    induction, previous = (groups.get(key, []) for key in (("prefix_matching", "induction"), ("previous_token", "previous token")))
+    fed = {p["from"] for p in found["composition"]["pairs"] if p["to"] in induction and p["k"] > found["composition"]["baseline"]}
+    feeding = [name for name in previous if name in fed]
+    rest = [f"{h['layer']}.{h['head']}" for h in found["heads"]]
+    rest = [name for name in rest if name not in induction + feeding]
+    return {(None, label): heads for label, heads in zip(PATH, (feeding, rest)) if heads and induction}
 
 
 # ---- What they are worth ----
@@ -202,7 +218,7 @@ def compare_effects(found, model, data, differences):
         for way, rise in joint.items():
             differences.add(f"groups: {way}", group[way], rise, group["label"], on.loss)
         redundant = len(heads) > 1 and joint["full"] > max(0.02, 1.5 * joint["sum_of_single"])
-        differences.same("groups: redundant", group["redundant"], redundant, group["label"])
+        differences.same("groups: redundant", group["redundant"], None if group["label"] in PATH else redundant, group["label"])
     for layer in range(model.layers):
         size = math.hypot(*(importance[layer, head] for head in range(model.heads)))
         importance |= {(layer, head): importance[layer, head] / (size or 1) for head in range(model.heads)}

@@ -79,7 +79,7 @@ inline void made_up_row(study::HeadId head, const std::vector<std::string>& toke
 
 namespace made_up {
 
-inline Json score(double value, double chance, double p, const char* on) {
+inline Json score(double value, double chance, const Json& p, const char* on) {
   return {{"value", value}, {"chance", chance}, {"p", p}, {"on", on}};
 }
 
@@ -91,7 +91,7 @@ inline Json head(study::HeadId id) {
                                         has("previous_token") ? 1e-9 : 0.6, "data")},
                {"first_token", score(has("first_token") ? 0.8 : 0.05, 0.06,
                                      has("first_token") ? 1e-6 : 0.4, "data")},
-               {"entropy", score(1.2 + own, 2.5, 0.2, "data")}};
+               {"entropy", score(1.2 + own, 2.5, Json(), "data")}};
   Json repeated = data;
   repeated["prefix_matching"] = score(has("prefix_matching") ? 0.86 : 0.02 + own / 4, 0.02,
                                       has("prefix_matching") ? 1e-12 : 0.7, "repeated");

@@ -218,9 +218,9 @@ function number(value, digits = 2) {
   if (value !== 0 && Math.abs(value) < 0.5 * 10 ** -digits) return value.toExponential(0);
   return value.toFixed(digits);
 }
-/// A p-value; how small a tiny one is says nothing any more.
+/// A p-value, if there is one; how small a tiny one is says nothing any more.
 function pText(p) {
-  return p < 1e-6 ? '< 1e-6' : number(p, 3);
+  return Number.isFinite(p) && p < 1e-6 ? '< 1e-6' : number(p, 3);
 }
 function signed(value, digits = 2) {
   const text = number(value, digits);

@@ -13,7 +13,7 @@ function sentencesOf(head) {
         (Number.isFinite(score.p) ? ` (p ${pText(score.p)}).` : '.'),
     );
   } else {
-    texts.push('No role: none of its scores is clearly above what chance gives.');
+    texts.push('No role: none of its scores is clearly above what chance and position give.');
   }
   const lost = head.ablation?.full;
   if (Number.isFinite(lost))

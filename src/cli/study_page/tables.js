@@ -38,7 +38,9 @@ function buildScores(section) {
       'p',
       {},
       'Each cell is a score, and under it in small the value that chance gives: the tick in the bar. ' +
-        `Bold: above chance with p below ${study.settings?.alpha ?? 0.05} in a permutation test, which may still be too little to matter. ` +
+        `Bold: above chance with p below ${study.settings?.alpha ?? 0.05}, which may still be too little to matter. ` +
+        'p is never less than what a permutation test would give: an upper bound; of entropy, confidence and mean ' +
+        'distance it comes from the rank among the heads of untrained models. ' +
         'Click on a title to sort by it. Removal is the rise of the loss in nats a token.',
     ),
     make('div', {class: 'wide tall', tabindex: '0'}, table),

@@ -155,7 +155,7 @@ def name_roles(heads, alpha, margin):
                 explained = max(explained, score["baseline"])
             if role == "fixed_offset" and score["offset"] < 2:
                 continue
-            if corrected[h, role] <= alpha and score["value"] - explained >= margin:
+            if corrected[h, role] < alpha and score["value"] - explained >= margin:
                 candidates.append(((score["value"] - explained) / (1 - explained), role))
         if len(candidates) > 1:
             candidates = [c for c in candidates if c[1] != "copying"]

@@ -66,7 +66,7 @@ std::vector<Group> groups_of(const Decoder<T>& model, const std::vector<Batch>& 
     g.excess = g.joint.full - kRedundantFactor * g.sum_of_single;
     g.excess_error = standard_error(excess, joint.counts);
     g.redundant = g.heads.size() > 1 && g.joint.full > kRedundantRise &&
-                  g.excess > kRedundantErrors * g.excess_error;
+                  g.joint.mean > kRedundantRise && g.excess > kRedundantErrors * g.excess_error;
   }
   return groups;
 }

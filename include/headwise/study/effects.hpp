@@ -49,9 +49,10 @@ struct Group {
 };
 
 /// A group of two heads and more is redundant when its excess is above kRedundantErrors times its
-/// standard error (each sequence's joint and single rises are subtracted first: they go together),
-/// and the joint rise above kRedundantRise nats a token: of less there is hardly anything to share.
-/// Never from one sequence. All three are choices of ours.
+/// standard error (each sequence's single rises are taken off its joint one first: they go
+/// together), and the joint rise above kRedundantRise nats a token, zeroed and with its mean in its
+/// place: of less there is hardly anything to share, and a constant that heads add, as those of
+/// untrained models do, says nothing of a text. Never from one sequence. All are choices of ours.
 inline constexpr double kRedundantFactor = 1.5, kRedundantErrors = 2, kRedundantRise = 0.02;
 
 /// What groups are worth. `singles` are the effects of single_heads(), on the same batches. Throws

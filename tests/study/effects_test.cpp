@@ -141,19 +141,20 @@ TEST_CASE("a constant that heads add makes them not redundant", "[study]") {
   CHECK_FALSE(g.redundant);
 }
 
-TEST_CASE("of an untrained model no group is redundant", "[study]") {
-  const ModelConfig config{.vocab = 40, .layers = 3, .heads = 4, .width = 32, .context = 48};
-  for (const std::uint64_t seed : {1U, 2U, 3U}) {
+TEST_CASE("of untrained models no group is redundant", "[study]") {
+  const ModelConfig config{
+      .vocab = 40, .layers = 3, .heads = 4, .width = 32, .context = 48, .init_std = 0.2};
+  int by_chance = 0;  // costs clearly more together, did we not know the error
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     Rng rng(seed);
     const Decoder<float> model(config, rng);
     const std::vector<Batch> batches = {test::random_sequences(4, config, 10 * seed)};
     const Effects single = effects_of(model, batches, single_heads(config), 1, Ways::zero);
     const Group all = groups_of(model, batches, {heads_of(config)}, single)[0];
-    CAPTURE(all.joint.full, all.excess, all.excess_error, all.joint.mean);
-    CHECK(all.joint.full_error > 0);
-    CHECK(false);
+    if (all.excess > 0 && std::min(all.joint.full, all.joint.mean) > kRedundantRise) ++by_chance;
     CHECK_FALSE(all.redundant);
   }
+  CHECK(by_chance > 0);
 }
 
 TEST_CASE("a small rise makes no group redundant", "[study]") {

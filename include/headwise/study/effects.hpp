@@ -52,8 +52,9 @@ struct Group {
 /// standard error (each sequence's single rises are taken off its joint one first: they go
 /// together), and the joint rise above kRedundantRise nats a token, zeroed and with its mean in its
 /// place: of less there is hardly anything to share, and a constant that heads add, as those of
-/// untrained models do, says nothing of a text. Never from one sequence. All are choices of ours.
-inline constexpr double kRedundantFactor = 1.5, kRedundantErrors = 2, kRedundantRise = 0.02;
+/// untrained models do, says nothing of a text. Never from one sequence. All are choices of ours;
+/// three errors, since few sequences do not tell the error well.
+inline constexpr double kRedundantFactor = 1.5, kRedundantErrors = 3, kRedundantRise = 0.02;
 
 /// What groups are worth. `singles` are the effects of single_heads(), on the same batches. Throws
 /// ShapeError for another number of them, and as ablate() does.

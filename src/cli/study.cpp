@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "cli/load.hpp"
 #include "cli/material.hpp"
@@ -29,7 +30,7 @@ struct StudyCommand {
     v("text", text, "look at this text; default: held-out data, and repeated random tokens");
     v("data", data, "text to look at instead of the run's own validation part");
     v("sequences", sequences, "sequences of the data that heads are scored on");
-    v("out", out, "HTML file: everything as one page, for a browser");
+    v("out", out, "HTML file: everything as one page, for a browser; at most 64 MB");
     v("json", json, "file for everything that was found, as one JSON document");
     v("patterns", patterns, "file for the raw patterns, as safetensors");
     v("layers", layers, "layers on the page and in --patterns, such as 0,2-3; default: all");
@@ -63,11 +64,13 @@ study::Sequences data_of(const StudyCommand& c, const Run& run, std::uint64_t se
                         "--text: {} tokens, need from 2 to the context of {}", ids.size(), context);
     return study::one_sequence(std::move(ids));
   }
-  if (!c.data.empty() && run.config().task.empty())
+  if (!c.data.empty() && run.config().task.empty()) {
+    const std::string text = read_text(c.data);
     return about(c.data, [&] {
-      const std::vector<Id> ids = run.tokenizer().encode(read_text(c.data));
+      const std::vector<Id> ids = run.tokenizer().encode(text);
       return study::data_sequences(TextSource(Split{ids, ids, true}, context), c.sequences, seed);
     });
+  }
   return study::data_sequences(*material_of_run(run, c.data).source, c.sequences, seed);
 }
 
@@ -115,29 +118,69 @@ json settings_of(const StudyCommand& c, const study::Sets& sets, const Findings&
           {"questions", sets.stories ? std::ssize(sets.stories->questions) : 0},
           {"length", sets.data.time()},
           {"ablation_sequences", found.causes.sequences},
+          {"ablation_length", found.causes.length},
+          {"layers", c.layers},
+          {"heads", c.heads},
+          {"range", c.range},
           {"text", c.text},
           {"seed", seed},
           {"margin", rule.margin},
           {"alpha", rule.alpha}};
 }
 
-void print_beginning(const Run& run, const study::Sets& sets) {
-  const ModelConfig& m = run.config().model;
-  std::string seen =
-      fmt::format("{} held-out sequences of up to {} tokens", sets.data.count(), sets.data.time());
-  if (sets.repeated) seen += fmt::format(", {} of repeated random tokens", sets.repeated->count());
-  if (sets.stories)
-    seen += fmt::format(", {} questions about new stories", sets.stories->questions.size());
-  fmt::print("{}: {} layers of {} heads, on {}\n\n", run.folder(), m.layers, m.heads, seen);
+/// "1 layer", "2 layers".
+std::string counted(Index n, std::string_view what) {
+  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-void check(const StudyCommand& c) {
+void print_beginning(const StudyCommand& c, const Run& run, const study::Sets& sets) {
+  const ModelConfig& m = run.config().model;
+  std::string seen = !c.text.empty()
+                         ? fmt::format("the given text of {}", counted(sets.data.time(), "token"))
+                         : fmt::format("{} of up to {}, no two the same",
+                                       counted(sets.data.count(),
+                                               c.data.empty() ? "held-out sequence" : "sequence"),
+                                       counted(sets.data.time(), "token"));
+  if (sets.repeated) seen += fmt::format(", {} of repeated random tokens", sets.repeated->count());
+  if (sets.stories)
+    seen += fmt::format(", {} about new stories",
+                        counted(std::ssize(sets.stories->questions), "question"));
+  fmt::print("{}: {} of {}, on {}\n\n", run.folder(), counted(m.layers, "layer"),
+             counted(m.heads, "head"), seen);
+}
+
+/// The files that are written, none of them twice, and none of the run's own.
+void check_files(const StudyCommand& c) {
+  std::set<std::string> taken;
+  for (const char* own :
+       {"config.json", "tokenizer.json", "log.jsonl", "last.safetensors", "model.safetensors"})
+    taken.insert(std::filesystem::weakly_canonical(c.run + "/" + own).string());
+  const auto check = [&](const char* option, const std::string& path) {
+    if (path.empty()) return;
+    const std::string place = std::filesystem::weakly_canonical(path).string();
+    const bool device = std::filesystem::exists(path) && !std::filesystem::is_regular_file(path);
+    require<UsageError>(device || taken.insert(place).second,
+                        "{}: {} is a file of the run, or another option's", option, path);
+  };
+  check("--out", c.out);
+  check("--json", c.json);
+  check("--patterns", c.patterns);
+}
+
+void check(const StudyCommand& c, const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    require<UsageError>(option->count() == 0 || !option->results().back().empty(), "{}: is empty",
+                        option->get_name());
   require<UsageError>(c.sequences >= 1, "--sequences: {} is not 1 or more", c.sequences);
   require<UsageError>(c.text.empty() || c.data.empty(), "--text: cannot be given with --data");
   require<UsageError>(c.clean.empty() == c.corrupt.empty(),
                       "--clean and --corrupt: need each other");
   require<UsageError>(!c.clean.empty() || (c.answer.empty() && c.wrong.empty()),
                       "--answer and --wrong: need --clean and --corrupt");
+  require<UsageError>(
+      c.show.empty() || (c.out.empty() && c.json.empty() && c.patterns.empty()),
+      "--show: prints one pattern, and cannot be given with --out, --json or --patterns");
+  check_files(c);
 }
 
 /// What can go wrong with files does so before the work, not after it.
@@ -147,7 +190,7 @@ void announce_files(const StudyCommand& c, const json& document, const study::Se
   const auto megabytes = [](std::uintmax_t bytes) { return static_cast<double>(bytes) / 1e6; };
   if (!c.out.empty()) {
     const std::uintmax_t size = study_page_size(document, selection.ids());
-    fmt::print("the page will have {:.1f} MB\n", megabytes(size));
+    fmt::print("the page will have {:.1f} MB or little more\n", megabytes(size));
     check_page_size(size);
   }
   if (!c.patterns.empty())
@@ -178,9 +221,9 @@ int study_model(const StudyCommand& c, const Run& run, const Decoder<T>& model,
   document.update(json_of(model, run.tokenizer(), texts));
   announce_files<T>(c, document, sets, selection);
   const std::optional<PatchedPrompts> prompts = patched(c, run, model);
-  print_beginning(run, sets);
+  print_beginning(c, run, sets);
   std::fflush(stdout);
-  Progress progress(8, 0);
+  Progress progress(6, 0);
   Index stage = 0;
   const Findings found =
       find(model, sets, seed, [&](std::string_view what) { progress.show(stage++, what); });
@@ -208,8 +251,8 @@ int study_model(const StudyCommand& c, const Run& run, const Decoder<T>& model,
   return kDone;
 }
 
-int study_run(const StudyCommand& c, std::uint64_t seed) {
-  check(c);
+int study_run(const StudyCommand& c, const CLI::App& app, std::uint64_t seed) {
+  check(c, app);
   const Run run = Run::open(c.run);
   const study::Sets sets = sets_of(c, run, seed);
   const auto study = [&](const auto& model) { return study_model(c, run, model, sets, seed); };
@@ -222,7 +265,7 @@ std::function<int()> study_command(CLI::App& app, CommonOptions& common) {
   const auto c = std::make_shared<StudyCommand>();
   app.add_option("run", c->run, "run folder")->required()->type_name("RUN");
   bind(app, *c);
-  return [c, &common] { return study_run(*c, common.seed); };
+  return [c, &app, &common] { return study_run(*c, app, common.seed); };
 }
 
 }  // namespace headwise::cli

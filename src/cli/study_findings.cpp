@@ -2,84 +2,59 @@
 
 #include <algorithm>
 
+#include "cli/study_budget.hpp"
+
 #include "headwise/nn/visit.hpp"
 #include "headwise/study/importance.hpp"
 
 namespace headwise::cli {
 namespace {
 
-using study::HeadSet, study::HeadStudy, study::Sequences;
+using study::HeadId, study::HeadSet, study::HeadStudy, study::Score, study::Sequences;
 
-/// Floating-point operations that ablations may take, about: some ten seconds on two cores.
-constexpr double kAblationWork = 1.2e12;
-/// Tokens that go through the model at once.
-constexpr Index kAtOnce = 2048;
-
-/// How many sequences heads are ablated on: as many as the work allows, so that the answer does not
-/// depend on the machine; 3 at least.
-template <Real T>
-Index ablated_sequences(const Decoder<T>& model, const Sequences& data) {
-  Decoder<T> copy = model;  // shares the weights
-  const Index weights = parameter_count(copy);
-  // Half the layers for each head and way, all of them for groups and the pruning curve.
-  const double passes = 2.0 * static_cast<double>(model.config.layers * model.config.heads) + 60;
-  const double work = passes * 2 * static_cast<double>(weights) * static_cast<double>(data.time());
-  const auto affordable = static_cast<Index>(std::min(1e6, kAblationWork / work));
-  return std::min(data.count(), std::max<Index>(3, affordable));
-}
-
-/// The sequences in batches of two or more, which resampling needs; of one there is nothing else.
-std::vector<Batch> batches_of(const Sequences& data, Index count) {
-  const Index block = std::max<Index>(2, kAtOnce / data.time());
-  std::vector<Batch> batches;
-  for (Index at = 0; at < count;) {
-    const Index left = count - at, take = left - block == 1 ? left : std::min(left, block);
-    batches.push_back(data.range(at, at + take).batch);
-    at += take;
-  }
-  return batches;
-}
-
-/// Each role's heads, and those without one.
-std::vector<GroupFinding> group_heads(const std::vector<HeadStudy>& heads) {
-  std::vector<GroupFinding> groups;
-  const auto add = [&](std::optional<study::Score> role, const std::string& label,
-                       const HeadSet& of) {
-    GroupFinding& added = groups.emplace_back();
-    added.role = role;
-    added.label = label;
-    added.group.heads = of;
+/// Heads named previous_token whose results some head named induction reads by its keys, by more
+/// than chance.
+HeadSet feeding_induction(const std::vector<HeadStudy>& heads,
+                          const std::vector<study::Composition>& pairs, Index width) {
+  const auto is = [&](HeadId id, Score role) {
+    const auto at = std::ranges::find(heads, id, &HeadStudy::id);
+    return at != heads.end() && at->role == role;
   };
-  for (const study::RoleGroup& g : study::role_groups(heads)) add(g.role, g.label, g.heads);
-  HeadSet rest;
-  for (const HeadStudy& head : heads)
-    if (!head.role) rest.push_back(head.id);
-  if (!rest.empty()) add(std::nullopt, "no role", rest);
-  return groups;
+  HeadSet feeding;
+  for (const study::Composition& c : pairs)  // ordered by `from`
+    if (c.k > study::composition_baseline(width) && is(c.from, Score::previous_token) &&
+        is(c.to, Score::prefix_matching) && (feeding.empty() || feeding.back() != c.from))
+      feeding.push_back(c.from);
+  return feeding;
 }
 
 template <Real T>
 Causes causes_of(const Decoder<T>& model, const Sequences& data,
-                 const std::vector<HeadStudy>& heads, std::uint64_t seed, const Telling& tell) {
+                 const std::vector<HeadStudy>& heads, const std::vector<study::Composition>& pairs,
+                 std::uint64_t seed, const Telling& tell) {
+  Decoder<T> copy = model;  // shares the weights
+  const AblationPlan plan = plan_ablation(model.config, parameter_count(copy), data);
+  const std::vector<Batch> batches = ablated_batches(model.config, data, plan);
   Causes found;
-  found.sequences = ablated_sequences(model, data);
-  const std::vector<Batch> batches = batches_of(data, found.sequences);
+  found.sequences = plan.sequences;
+  found.length = plan.length;
   tell("ablating heads one by one");
   const study::Effects singles =
-      study::effects_of(model, batches, study::single_heads(model.config), seed);
+      study::effects_of(model, batches, study::single_heads(model.config), seed, plan.ways);
   found.loss = singles.loss;
   found.heads = singles.each;
   tell("gates' gradients");
   found.importance = study::importance(model, batches);
   tell("ablating heads of one role together");
-  found.groups = group_heads(heads);
+  found.groups = group_heads(heads, pairs, model.config.width);
   std::vector<HeadSet> sets;
   for (const GroupFinding& g : found.groups) sets.push_back(g.group.heads);
-  const auto groups = study::groups_of(model, batches, sets, singles.each, seed);
+  const auto groups = study::groups_of(model, batches, sets, singles, seed);
   for (std::size_t i = 0; i < groups.size(); ++i) found.groups[i].group = groups[i];
   tell("taking away more and more heads");
-  found.pruning = study::pruning_curve(
-      model, batches, study::normalized_by_layer(found.importance, model.config), {.seed = seed});
+  found.pruning = study::pruning_curve(model, batches,
+                                       study::normalized_by_layer(found.importance, model.config),
+                                       {.points = plan.points, .seed = seed});
   return found;
 }
 
@@ -103,15 +78,41 @@ Readings readings_of(const Decoder<T>& model) {
 
 }  // namespace
 
+std::vector<GroupFinding> group_heads(const std::vector<HeadStudy>& heads,
+                                      const std::vector<study::Composition>& pairs, Index width) {
+  std::vector<GroupFinding> groups;
+  const auto add = [&](std::optional<Score> role, const std::string& label, bool alike,
+                       const HeadSet& of) {
+    if (of.empty()) return;
+    GroupFinding& added = groups.emplace_back();
+    added.role = role;
+    added.label = label;
+    added.alike = alike;
+    added.group.heads = of;
+  };
+  HeadSet without_role, path = feeding_induction(heads, pairs, width), rest;
+  for (const study::RoleGroup& g : study::role_groups(heads)) add(g.role, g.label, true, g.heads);
+  for (const HeadStudy& head : heads)
+    if (!head.role) without_role.push_back(head.id);
+  add(std::nullopt, "no role", true, without_role);
+  if (std::ranges::count(heads, Score::prefix_matching, &HeadStudy::role) == 0) return groups;
+  for (const HeadStudy& head : heads)
+    if (head.role != Score::prefix_matching && std::ranges::count(path, head.id) == 0)
+      rest.push_back(head.id);
+  add(std::nullopt, "previous tokens that feed the keys of induction", false, path);
+  add(std::nullopt, "all but induction and what feeds its keys", false, rest);
+  return groups;
+}
+
 template <Real T>
 Findings find(const Decoder<T>& model, const study::Sets& sets, std::uint64_t seed,
               const Telling& tell) {
   Findings found;
   tell("scoring what heads look at");
   found.heads = study::study_heads(model, sets, seed);
-  found.causes = causes_of(model, sets.data, found.heads, seed, tell);
   tell("reading the weights");
   found.weights = readings_of(model);
+  found.causes = causes_of(model, sets.data, found.heads, found.weights.composition, seed, tell);
   return found;
 }
 

@@ -16,14 +16,21 @@ namespace headwise::cli {
 
 /// Heads taken away together, and what that costs.
 struct GroupFinding {
-  std::optional<study::Score> role;  ///< nothing: the heads without a role
+  std::optional<study::Score> role;  ///< nothing: heads without a role, or of several
   std::string label;
+  bool alike = true;  ///< whether to ask if one stands in for another: not of a path's heads
   study::Group group{};
 };
 
+/// Each role's heads, and those without one. Where there is induction, also two sets of several
+/// roles: heads named previous_token with a K-composition above the baseline with some induction
+/// head, and all heads that are neither these nor induction. `pairs` ordered by `from`.
+std::vector<GroupFinding> group_heads(const std::vector<study::HeadStudy>& heads,
+                                      const std::vector<study::Composition>& pairs, Index width);
+
 /// What the loss says of heads.
 struct Causes {
-  Index sequences = 0;               ///< that heads were ablated on
+  Index sequences = 0, length = 0;   ///< that heads were ablated on, and tokens of each at most
   double loss = 0;                   ///< of the unchanged model on them, nats a token
   std::vector<study::Effect> heads;  ///< in the order of heads_of(), like the next
   std::vector<double> importance;

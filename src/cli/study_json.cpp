@@ -20,6 +20,7 @@ bool is_relation(Score score) { return study::best_on(score) == study::On::stori
 
 json json_of(const study::Effect& e) {
   return {{"full", number(e.full)},
+          {"full_error", number(e.full_error)},
           {"frozen_patterns", number(e.frozen_patterns)},
           {"mean", number(e.mean)},
           {"resample", number(e.resample)}};
@@ -39,7 +40,7 @@ json json_of(const study::HeadStudy& head) {
     const Measure* const m = head.score(score);
     if (m == nullptr) continue;
     json& entry = scores[std::string(name_of(score))] = cli::json_of(score, *m);
-    entry["on"] = name_of(study::best_on(score));
+    entry["on"] = name_of(head.where(score));
   }
   json j = {{"layer", head.id.layer},
             {"head", head.id.head},
@@ -59,7 +60,7 @@ json json_of(const GroupFinding& g) {
   j["label"] = g.label;
   j["heads"] = std::move(heads);
   j["sum_of_single"] = number(g.group.sum_of_single);
-  j["redundant"] = g.group.redundant;
+  j["redundant"] = g.alike ? json(g.group.redundant) : json(nullptr);
   return j;
 }
 
@@ -124,6 +125,7 @@ json json_of(const Findings& f, const ModelConfig& config) {
   return {{"heads", std::move(heads)},
           {"groups", std::move(groups)},
           {"loss", number(f.causes.loss)},
+          {"ablated_on", {{"sequences", f.causes.sequences}, {"length", f.causes.length}}},
           {"pruning",
            {{"by_importance", json_of(f.causes.pruning.by_importance, false)},
             {"random", json_of(f.causes.pruning.random, true)}}},

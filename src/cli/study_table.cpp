@@ -17,8 +17,28 @@ std::string p_text(double p) { return p < 1e-99 ? "<1e-99" : fmt::format("{:.0e}
 /// "+0.412", or "" for what could not be measured.
 std::string rise(double x) { return std::isfinite(x) ? fmt::format("{:+.3f}", x) : "-"; }
 
+/// "+0.412 ±0.013"; of one sequence, "+0.412".
+std::string full(const study::Effect& e) {
+  return std::isfinite(e.full_error) ? fmt::format("{} ±{:.3f}", rise(e.full), e.full_error)
+                                     : rise(e.full);
+}
+
+/// Words on lines of their own, indented.
+void print_wrapped(const std::vector<std::string>& words) {
+  constexpr std::size_t kWidest = 100;
+  std::string line;
+  for (const std::string& word : words) {
+    if (line.size() + word.size() > kWidest) {
+      fmt::print("   {}\n", line);
+      line.clear();
+    }
+    line += ' ' + word;
+  }
+  fmt::print("   {}\n", line);
+}
+
 void print_roles(const Findings& f) {
-  fmt::print("{:6}{:23}{:>6}{:>8}{:>10}{:>8}   {:>8}{:>8}{:>12}\n", "head", "role", "score",
+  fmt::print("{:6}{:23}{:>6}{:>8}{:>10}{:>8}   {:>14}{:>8}{:>12}\n", "head", "role", "score",
              "chance", "position", "p", "without", "frozen", "importance");
   for (std::size_t i = 0; i < f.heads.size(); ++i) {
     const HeadStudy& head = f.heads[i];
@@ -31,7 +51,7 @@ void print_roles(const Findings& f) {
                          explained > m.chance ? fmt::format("{:.3f}", explained) : "",
                          p_text(head.corrected_p));
     }
-    fmt::print("{:6}{}   {:>8}{:>8}{:12.4f}\n", name_of(head.id), role, rise(cost.full),
+    fmt::print("{:6}{}   {:>14}{:>8}{:12.4f}\n", name_of(head.id), role, full(cost),
                rise(cost.frozen_patterns), f.causes.importance[i]);
   }
   fmt::print(
@@ -40,25 +60,29 @@ void print_roles(const Findings& f) {
       "  chance    the same for weights dealt at random; position: the best fixed offset's, where "
       "it is more\n"
       "  p         bound of a permutation test, corrected for all heads and roles tried (Holm)\n"
-      "  without   rise of the loss, nats a token, with the head zeroed; frozen: with all patterns "
-      "held\n"
+      "  without   rise of the loss, nats a token, with the head zeroed, and its standard error; "
+      "frozen:\n"
+      "            with all patterns held; ablated on {} sequences of {} tokens\n"
       "  importance  gradient of the loss by the head's gate (Michel et al. 2019)\n",
-      study::RoleRule{}.margin);
+      study::RoleRule{}.margin, f.causes.sequences, f.causes.length);
 }
 
 void print_groups(const Causes& c) {
-  fmt::print("\n{:23}{:>8}{:>8}{:>8}{:>10}{:>11}\n", "together", "zero", "frozen", "mean",
+  fmt::print("\n{:23}{:>14}{:>8}{:>8}{:>10}{:>11}\n", "together", "zero", "frozen", "mean",
              "resample", "one by one");
   for (const GroupFinding& g : c.groups) {
-    std::vector<std::string> names;
-    for (const study::HeadId id : g.group.heads) names.push_back(name_of(id));
     const study::Effect& e = g.group.joint;
-    fmt::print("{:23}{:>8}{:>8}{:>8}{:>10}{:>11}  {}{}\n", g.label, rise(e.full),
-               rise(e.frozen_patterns), rise(e.mean), rise(e.resample), rise(g.group.sum_of_single),
-               fmt::join(names, " "),
-               !g.group.redundant ? ""
-               : g.role           ? "; redundant: each stands in for the others"
-                                  : "; more together than one by one");
+    const bool wide = g.label.size() > 22;
+    if (wide) fmt::print("{}\n", g.label);
+    fmt::print("{:23}{:>14}{:>8}{:>8}{:>10}{:>11}\n", wide ? "" : g.label, full(e),
+               rise(e.frozen_patterns), rise(e.mean), rise(e.resample),
+               rise(g.group.sum_of_single));
+    std::vector<std::string> words;
+    for (const study::HeadId id : g.group.heads) words.push_back(name_of(id));
+    if (g.alike && g.group.redundant)
+      words.back() +=
+          g.role ? "; redundant: each stands in for the others" : "; more together than one by one";
+    print_wrapped(words);
   }
 }
 
@@ -148,7 +172,9 @@ void print_patching(const PatchedPrompts& p, const Tokenizer& tokenizer,
     return std::abs(a.effect) > std::abs(b.effect);
   });
   places.resize(std::min<std::size_t>(places.size(), 8));
-  const auto token = [&](Id id) { return visible(token_text(tokenizer, id)); };
+  const auto token = [&](Id id) {
+    return fmt::format("\"{}\"", visible(token_text(tokenizer, id)));
+  };
   fmt::print(
       "\nlogit of {} above that of {}: {:.3f} after the clean prompt, {:.3f} after the corrupt "
       "one;\n"
@@ -163,18 +189,33 @@ void print_patching(const PatchedPrompts& p, const Tokenizer& tokenizer,
 
 std::string visible(const std::string& token) {
   std::string out;
-  for (const char c : token) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == ' ')
+  for (std::size_t at = 0; at < token.size();) {
+    const auto byte = [&](std::size_t i) -> std::uint32_t {
+      return i < token.size() ? static_cast<unsigned char>(token[i]) : 0;
+    };
+    const std::uint32_t first = byte(at);
+    const std::size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    const std::uint32_t point =
+        length == 1   ? first
+        : length == 2 ? (first & 31U) << 6U | (byte(at + 1) & 63U)
+        : length == 3 ? (first & 15U) << 12U | (byte(at + 1) & 63U) << 6U | (byte(at + 2) & 63U)
+                      : first;
+    // What a terminal would obey or not show: controls, marks of direction and of no width.
+    const bool unseen = point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x61c ||
+                        (point >= 0x200b && point <= 0x200f) ||
+                        (point >= 0x2028 && point <= 0x202e) ||
+                        (point >= 0x2060 && point <= 0x2069) || point == 0xfeff;
+    if (point == ' ')
       out += "␠";
-    else if (c == '\n')
+    else if (point == '\n')
       out += "⏎";
-    else if (c == '\t')
+    else if (point == '\t')
       out += "⇥";
-    else if (byte < 0x20 || byte == 0x7f)
-      out += fmt::format("\\x{:02x}", byte);
+    else if (unseen)
+      out += fmt::format("U+{:04X}", point);
     else
-      out += c;
+      out += token.substr(at, length);
+    at += length;
   }
   return out;
 }

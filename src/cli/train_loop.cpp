@@ -102,12 +102,18 @@ void describe(const Run& run, const Material& material, Decoder<T>& model) {
   fmt::print("run         {}\n\n", run.folder());
 }
 
-/// Whether the log has lines of --study-every.
-bool was_studied(const Run& run) {
+/// The steps between the log's looks at heads; 0: there are none.
+Index studied_every(const Run& run) {
   std::ifstream log(run.folder() + "/log.jsonl");
-  for (std::string line; std::getline(log, line);)
-    if (line.starts_with("{\"event\":\"study\"")) return true;
-  return false;
+  Index every = 0, last = -1;
+  for (std::string text; std::getline(log, text);) {
+    const json line = json::parse(text, nullptr, false);
+    if (!line.is_object() || line.value("event", json()) != "study") continue;
+    const Index step = line.value("step", Index{0});
+    if (last >= 0 && step > last) every = every == 0 ? step - last : std::min(every, step - last);
+    last = step;
+  }
+  return every;
 }
 
 /// The evaluation as `--json` and log.jsonl have it.
@@ -204,10 +210,6 @@ template <Real T>
 void train_loop(const LoopOptions& c, const std::string& program, const Run& run,
                 const Material& material, Trainer<T>& trainer, Decoder<T>& model) {
   if (!c.json_lines) describe(run, material, model);
-  if (c.study_every == 0 && trainer.steps_done() > 0 && was_studied(run))
-    fmt::print(
-        stderr,
-        "note: so far --study-every logged what heads do; give it again to go on with that\n");
   std::signal(SIGINT, on_interrupt);
   const Index first = trainer.steps_done();
   Speed speed;
@@ -218,8 +220,10 @@ void train_loop(const LoopOptions& c, const std::string& program, const Run& run
   const auto stop = [&] {
     return interrupted != 0 || (c.stop_after > 0 && trainer.steps_done() - first >= c.stop_after);
   };
+  // A run that goes on is looked at as before, unless it is told otherwise.
+  const Index study_every = c.study_every > 0 ? c.study_every : first > 0 ? studied_every(run) : 0;
   std::optional<StudyLog<T>> study;
-  if (c.study_every > 0) study.emplace(run, material);
+  if (study_every > 0) study.emplace(run, material);
   const auto look = [&](std::optional<double> loss) {
     const std::string line =
         speed.pause([&] { return study->line(model, trainer.steps_done(), loss); });
@@ -244,7 +248,7 @@ void train_loop(const LoopOptions& c, const std::string& program, const Run& run
     const StepRecord record = trainer.step();
     speed.step(record.tokens);
     progress.show(record.step, record.loss, speed.tokens_per_second());
-    if (due(record.step, c.study_every)) look(record.loss);  // before the state is saved: else a
+    if (due(record.step, study_every)) look(record.loss);  // before the state is saved: else a
     // run that is killed in between would go on without it
     if (due(record.step, c.save_every) || trainer.evaluation_due() || stop()) save(false);
     if (due(record.step, c.sample_every)) {

@@ -65,10 +65,16 @@ std::string read_file(const std::string& path) {
   }
 }
 
-FileReplacement::FileReplacement(std::string path)
-    : path_(std::move(path)),
-      temporary_(path_ + ".tmp"),
-      fd_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+FileReplacement::FileReplacement(std::string path) : path_(std::move(path)) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  if (fs::is_symlink(path_, none))  // what it points to is replaced, not the link
+    if (const fs::path target = fs::weakly_canonical(path_, none); !none) path_ = target.string();
+  const fs::file_status status = fs::status(path_, none);
+  require<DataError>(!fs::is_directory(status), "{}: is a folder", path_);
+  in_place_ = fs::exists(status) && !fs::is_regular_file(status);  // a device, a pipe
+  temporary_ = in_place_ ? path_ : path_ + ".tmp";
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd_ < 0) fail();
 }
 
@@ -78,7 +84,7 @@ void FileReplacement::discard() {
   if (fd_ < 0) return;
   ::close(fd_);
   fd_ = -1;
-  ::unlink(temporary_.c_str());
+  if (!in_place_) ::unlink(temporary_.c_str());
 }
 
 void FileReplacement::fail() {
@@ -105,6 +111,11 @@ void FileReplacement::write(std::string_view bytes) {
 void FileReplacement::finish() {
   require(fd_ >= 0, "{}: it is finished, or could not be written", path_);
   flush();
+  if (in_place_) {
+    ::close(fd_);
+    fd_ = -1;
+    return;
+  }
   if (::fsync(fd_) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
   ::close(fd_);
   fd_ = -1;

@@ -1,6 +1,9 @@
 #include "headwise/study/ablation.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "headwise/core/parallel.hpp"
 #include "headwise/study/recording.hpp"
@@ -149,6 +152,10 @@ void add_batch(const Decoder<T>& model, const Batch& batch, const std::vector<Ab
   Recording<T> seen(needed(ablations, model.config.layers));
   const auto clean = losses(model({.probe = &seen}, batch.inputs).value(), batch.targets);
   for (const double loss : clean) sums.loss += loss;
+  const std::size_t before = sums.counts.size();
+  for (Index b = 0; b < batch.targets.shape[0]; ++b)
+    sums.counts.push_back(counted_in(batch.targets, b));
+  for (auto& of_ablation : sums.by_sequence) of_ablation.resize(sums.counts.size());
   const Stock<T> stock{seen, mean, partner};
   // Each pass by one thread: passes do not wait for each other, ops of small models would.
   parallel_for(static_cast<Index>(ablations.size()), 1, [&](Index begin, Index) {
@@ -160,17 +167,33 @@ void add_batch(const Decoder<T>& model, const Batch& batch, const std::vector<Ab
     const Var<T> stream(seen[stream_name(first)]), z(seen[attention_name(first, "z")]);
     const Var<T> logits = model.resume({.probe = &probe}, first, stream, z);
     const std::vector<double> changed = losses(logits.value(), batch.targets);
-    for (std::size_t b = 0; b < clean.size(); ++b) sums.rises[i] += changed[b] - clean[b];
+    for (std::size_t b = 0; b < clean.size(); ++b)
+      sums.by_sequence[i][before + b] = changed[b] - clean[b];
   });
 }
 
 }  // namespace
 
+double standard_error(const std::vector<double>& sums, const std::vector<Index>& counts) {
+  const auto positions = static_cast<double>(std::reduce(counts.begin(), counts.end()));
+  const double ratio = std::accumulate(sums.begin(), sums.end(), 0.0) / positions;
+  double squares = 0, sequences = 0;
+  for (std::size_t s = 0; s < sums.size(); ++s) {
+    if (counts[s] == 0) continue;
+    const double off = sums[s] - ratio * static_cast<double>(counts[s]);
+    squares += off * off;
+    ++sequences;
+  }
+  if (sequences < 2) return std::numeric_limits<double>::quiet_NaN();
+  return std::sqrt(sequences / (sequences - 1) * squares) / positions;
+}
+
 template <Real T>
 Ablated ablate(const Decoder<T>& model, const std::vector<Batch>& batches,
                const std::vector<Ablation>& ablations, std::uint64_t seed) {
-  Ablated sums{.tokens = require_targets("ablation", batches),
-               .rises = std::vector<double>(ablations.size())};
+  Ablated sums;
+  sums.tokens = require_targets("ablation", batches);
+  sums.by_sequence.resize(ablations.size());
   for (const Batch& batch : batches) require_labels("ablation", batch.targets, model.config.vocab);
   const auto any = [&](Instead instead) {
     return std::ranges::any_of(ablations, [&](const Ablation& a) { return a.instead == instead; });
@@ -189,7 +212,10 @@ Ablated ablate(const Decoder<T>& model, const std::vector<Batch>& batches,
   }
   const auto tokens = static_cast<double>(sums.tokens);
   sums.loss /= tokens;
-  for (double& rise : sums.rises) rise /= tokens;
+  for (const std::vector<double>& of : sums.by_sequence) {
+    sums.rises.push_back(std::accumulate(of.begin(), of.end(), 0.0) / tokens);
+    sums.errors.push_back(standard_error(of, sums.counts));
+  }
   return sums;
 }
 

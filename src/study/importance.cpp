@@ -51,10 +51,8 @@ std::vector<double> importance(const Decoder<T>& model, const std::vector<Batch>
     Tape<T> tape;
     Gates<T> gates(tape, model.config);
     tape.backward(constant.loss({.tape = &tape, .probe = &gates}, batch.inputs, batch.targets));
-    const auto time = batch.targets.shape[1];
     for (std::size_t b = 0; b < static_cast<std::size_t>(batch.targets.shape[0]); ++b) {
-      const auto row = batch.targets.values.begin() + static_cast<Index>(b) * time;
-      const Index own = time - std::count(row, row + time, kIgnore);
+      const Index own = counted_in(batch.targets, static_cast<Index>(b));
       if (own == 0) continue;
       ++counts;
       // The batch's loss has this much of the sequence's in it.

@@ -43,7 +43,12 @@ On best_on(Score score) {
   return is_relation(score) ? On::stories : on_repeated(score) ? On::repeated : On::data;
 }
 
-const Measure* HeadStudy::score(Score score) const { return this->score(score, best_on(score)); }
+On HeadStudy::where(Score score) const {
+  const On best = best_on(score);
+  return best == On::repeated && !on.contains(best) ? On::data : best;
+}
+
+const Measure* HeadStudy::score(Score score) const { return this->score(score, where(score)); }
 
 const Measure* HeadStudy::score(Score score, On where) const {
   const auto set = on.find(where);
@@ -58,7 +63,7 @@ double explained(const HeadStudy& head, Score role) {
   if (is_relation(role)) return std::max({m->chance, m->baseline, m->baseline_place});
   const bool token_based = role == Score::duplicate_token || role == Score::prefix_matching;
   const Measure* const offset =
-      token_based ? head.score(Score::fixed_offset, best_on(role)) : nullptr;
+      token_based ? head.score(Score::fixed_offset, head.where(role)) : nullptr;
   return std::max(m->chance, offset == nullptr ? 0 : offset->value);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "headwise/study/head.hpp"
 #include "headwise/study/recording.hpp"
@@ -34,6 +35,35 @@ std::vector<Id> usual_tokens(const Sequences& like, std::optional<Id> first) {
   return tokens;
 }
 
+/// Up to `count` windows of a text, evenly spread, none of which overlaps another.
+Batch spread_windows(const std::vector<Id>& tokens, Index count, Index time) {
+  const Index room = std::ssize(tokens) - 1;
+  const Index windows = std::clamp<Index>(room / time, 1, count);
+  std::vector<Id> inputs, targets;
+  for (Index n = 0; n < windows; ++n) {
+    const auto from = tokens.begin() + (windows == 1 ? 0 : n * (room - time) / (windows - 1));
+    inputs.insert(inputs.end(), from, from + time);
+    targets.insert(targets.end(), from + 1, from + 1 + time);
+  }
+  return {Ids({windows, time}, std::move(inputs)), Ids({windows, time}, std::move(targets))};
+}
+
+/// The batch with each of its sequences once.
+Batch distinct(const Batch& batch) {
+  const Index time = batch.inputs.shape[1];
+  std::set<std::vector<Id>> seen;
+  std::vector<Id> inputs, targets;
+  for (Index b = 0; b < batch.inputs.shape[0]; ++b) {
+    const Ids one = rows(batch.inputs, b, b + 1);
+    if (!seen.insert(one.values).second) continue;
+    inputs.insert(inputs.end(), one.values.begin(), one.values.end());
+    const Ids next = rows(batch.targets, b, b + 1);
+    targets.insert(targets.end(), next.values.begin(), next.values.end());
+  }
+  const Shape shape{std::ssize(seen), time};
+  return {Ids(shape, std::move(inputs)), Ids(shape, std::move(targets))};
+}
+
 }  // namespace
 
 std::span<const Id> Sequences::ids(Index sequence) const {
@@ -48,10 +78,21 @@ Sequences Sequences::range(Index begin, Index end) const {
 }
 
 Sequences data_sequences(const Source& source, Index count, std::uint64_t seed) {
-  Rng rng = stream(seed, Purpose::study);
-  Sequences all{source.valid(count, rng), {}};
-  for (Index b = 0; b < count; ++b)
-    all.lengths.push_back(std::max<Index>(1, length_read(all.batch.targets, b)));
+  Sequences all;
+  if (const auto* text = dynamic_cast<const TextSource*>(&source)) {
+    all.batch = spread_windows(text->parts().valid, count, text->context());
+  } else {
+    Rng rng = stream(seed, Purpose::study);
+    all.batch = distinct(source.valid(count, rng));
+  }
+  const Index time = all.time();
+  for (Index b = 0; b < all.count(); ++b) {
+    Index length = time;
+    while (length > 1 &&
+           all.batch.targets.values[static_cast<std::size_t>(b * time + length - 1)] == kIgnore)
+      --length;
+    all.lengths.push_back(length);
+  }
   return all;
 }
 

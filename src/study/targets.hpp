@@ -1,6 +1,7 @@
 // What batches ask of a model.
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,13 @@ inline Index require_targets(std::string_view where, const std::vector<Batch>& b
   }
   require(counts > 0, "{}: no position of {} batches has a target", where, batches.size());
   return counts;
+}
+
+/// How many positions of a sequence count.   targets (B,T).
+inline Index counted_in(const Ids& targets, Index sequence) {
+  const Index time = targets.shape[1];
+  const auto from = targets.values.begin() + sequence * time;
+  return time - std::count(from, from + time, kIgnore);
 }
 
 /// How many tokens of a sequence are read: up to its last target that counts. What stands behind

@@ -243,8 +243,10 @@ test('every score stands beside its chance level, every ablation beside the scor
       await page.$$eval('#ablation tbody tr:nth-child(2) > *', (cells) =>
         cells.map((cell) => cell.textContent),
       ),
-      ['0.1', 'previous token', '0.93', '0.04', '+0.410', '+0.328', '+0.369', '+0.410'],
+      ['0.1', 'previous token', '0.93', '0.04', '+0.410 \u00b10.012', '+0.328', '+0.369', '+0.410'],
     );
+    assert.equal(await page.$$eval('#ablation .bar .error', (all) => all.length), 8); // of one way
+    assert.match(await text(page, '#ablation-section'), /Ablated on 16 sequences of 64 tokens/);
     assert.match(
       await text(page, '#groups-section'),
       /1\.0 and 1\.1 together raises the loss by 1\.200 .* 0\.220 in all\. Redundant/,

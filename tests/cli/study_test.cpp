@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include "cli/program.hpp"
 #include "headwise/core/safetensors.hpp"
+#include "headwise/train/run.hpp"
+#include "headwise/train/weights.hpp"
 #include "support/catch.hpp"
 
 using namespace headwise;
@@ -113,9 +116,7 @@ TEST_CASE("training does not know that it is watched", "[cli][study]") {
   REQUIRE(headwise_program(options + "--study-every 2 --out " + (folder / "watched")).code == 0);
   REQUIRE(headwise_program(options + "--study-every 2 --stop-after 3 --out " + (folder / "stopped"))
               .code == 0);
-  REQUIRE(
-      headwise_program("train --threads 1 --study-every 2 --resume " + (folder / "stopped")).code ==
-      0);
+  REQUIRE(headwise_program("train --threads 1 --resume " + (folder / "stopped")).code == 0);
   for (const char* file : {"/last.safetensors", "/model.safetensors"}) {
     CHECK(contents(folder / "plain" + file) == contents(folder / "watched" + file));
     CHECK(contents(folder / "plain" + file) == contents(folder / "stopped" + file));
@@ -137,11 +138,35 @@ TEST_CASE("one text is studied by itself, and a head is shown in the terminal", 
   const nlohmann::json found = document(folder / "j");
   CHECK(found["texts"].size() == 1);
   CHECK(found["texts"][0]["tokens"].size() == 12);
-  CHECK(!found["heads"][0]["scores"].contains("prefix_matching"));
+  CHECK(found["heads"][0]["scores"]["prefix_matching"]["on"] == "data");  // there is nothing else
   r = headwise_program("study " + run + " --text 'Ann saw.' --show 1.0");
   REQUIRE(r.code == 0);
   CHECK(r.out.find("    3 ␠") != std::string::npos);
   CHECK(r.out.find("█") != std::string::npos);  // the first token sees itself alone
+}
+
+TEST_CASE("what is studied is there once", "[cli][study]") {
+  const Folder folder;
+  std::string lines;
+  for (const char* line : {"ab\tb", "abc\tc", "abcd\td"}) lines += std::string(line) + "\n";
+  const std::string run = trained(folder, "--context 8 --task " + folder.file("three.tsv", lines));
+  REQUIRE(headwise_program("study " + run + " --sequences 500 --json " + (folder / "j")).code == 0);
+  CHECK(document(folder / "j")["settings"]["sequences"] <= 3);
+}
+
+TEST_CASE("a run with weights that are no numbers is refused", "[cli][study][errors]") {
+  const Folder folder;
+  const std::string run = trained(folder, "--context 16");
+  Run opened = Run::open(run);
+  std::vector<std::string> none;
+  Decoder<float> model = load_model<float>(opened, none);
+  model.ln_f.weight.value.data()[0] = std::numeric_limits<float>::quiet_NaN();
+  save_weights(model, opened.model());
+  const Result r = headwise_program("study " + run + " --json " + (folder / "j"));
+  CHECK(r.code == 1);
+  CHECK(r.out.empty());
+  CHECK(r.err.find("not all weights are finite: ln_f.weight") != std::string::npos);
+  CHECK(!std::filesystem::exists(folder / "j"));
 }
 
 TEST_CASE("what cannot be studied is refused by name", "[cli][study][errors]") {
@@ -162,6 +187,15 @@ TEST_CASE("what cannot be studied is refused by name", "[cli][study][errors]") {
   CHECK(refusal(run + " --text 'Ann saw Ben and Ben.'") ==
         "headwise: --text: 20 tokens, need from 2 to the context of 16\n");
   CHECK(refusal(run + " --text 'A%b'", 1).find("headwise: --text: ") == 0);
+  CHECK(refusal(run + " --text ''") == "headwise: --text: is empty\n");
+  CHECK(refusal(run + " --json x --out x") ==
+        "headwise: --json: x is a file of the run, or another option's\n");
+  CHECK(refusal(run + " --out " + run + "/config.json") ==
+        "headwise: --out: " + run + "/config.json is a file of the run, or another option's\n");
+  CHECK(refusal(run + " --show 0.0 --json " + (folder / "x")).find("cannot be given with") !=
+        std::string::npos);
+  CHECK(refusal(run + " --json " + (folder / "no/x"), 1).find("no/x") != std::string::npos);
+  CHECK(!std::filesystem::exists(folder / "x"));
   CHECK(refusal(run + " --clean abc") == "headwise: --clean and --corrupt: need each other\n");
   CHECK(refusal(run + " --clean ab --corrupt abc").find("--clean") != std::string::npos);
   CHECK(refusal("nowhere", 1).find("nowhere") != std::string::npos);

@@ -227,3 +227,17 @@ TEST_CASE("a file is whole whenever its writer is killed", "[core]") {
   CHECK(found[0] > 0);
   CHECK(found[1] > 0);
 }
+
+TEST_CASE("links keep, devices are written to", "[core][file]") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "target", "old");
+  std::filesystem::create_symlink(folder / "target", folder / "link");
+  replace_file(folder / "link", "new");
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+  CHECK(read_file(folder / "target") == "new");
+  replace_file("/dev/null", "lost");
+  CHECK(std::filesystem::is_character_file("/dev/null"));
+  std::filesystem::create_symlink("/dev/full", folder / "full");  // so that no mistake can hurt it
+  CHECK_THROWS_AS(replace_file(folder / "full", "more"), DataError);
+  CHECK_THROWS_WITH(replace_file(folder.path(), "x"), folder.path() + ": is a folder");
+}

@@ -108,7 +108,7 @@ def compare_scores(found, model, sets, differences):
         differences.same("headline scores", head["scores"], best, f"{head['layer']}.{head['head']}")
 
 
-def compare_roles(found, differences):
+def compare_roles(found, model, differences):
     """The names that follow from the scores that were found."""
     by_set = [{key[3:]: on for key, on in head.items() if key.startswith("on_")} for head in found["heads"]]
     named = scores.name_roles(by_set, found["settings"]["alpha"], found["settings"]["margin"])
@@ -119,31 +119,17 @@ def compare_roles(found, differences):
         if role and head["corrected_p"] is not None:
             differences.p("roles: p, corrected", head["corrected_p"], p, name)
         groups.setdefault((role, label or "no role"), []).append(name)
-    if any(g["label"] in PATH for g in found["groups"]):
-        groups |= path_of_induction(found, groups)
+    induction, previous = groups.get(("prefix_matching", "induction"), []), groups.get(("previous_token", "previous token"), [])
+    if induction:
+        by_keys, place = weights.composition(model)[1], {f"{a}.{b}": i for i, (a, b) in enumerate(model.every_head)}
+        path = [a for a in previous if any(by_keys[place[b], place[a]] > model.width ** -0.5 for b in induction)]
+        rest = [a for a in place if a not in path + induction]
+        groups |= {(None, "previous tokens that feed the keys of induction"): path} if path else {}
+        groups |= {(None, "all but induction and what feeds its keys"): rest} if rest else {}
     differences.same("groups", {(g["role"], g["label"]): g["heads"] for g in found["groups"]}, groups)
 
 
-PATH = ("previous tokens that feed the keys of induction", "all but induction and what feeds its keys")
-
-
-def path_of_induction(found, groups):
-    """The previous-token heads whose composition with the keys of an induction head is above that of random matrices, and
-    all heads that are neither: what is not empty of them."""
-    induction, previous = (groups.get(key, []) for key in (("prefix_matching", "induction"), ("previous_token", "previous token")))
-    fed = {p["from"] for p in found["composition"]["pairs"] if p["to"] in induction and p["k"] > found["composition"]["baseline"]}
-    feeding = [name for name in previous if name in fed]
-    rest = [f"{h['layer']}.{h['head']}" for h in found["heads"]]
-    rest = [name for name in rest if name not in induction + feeding]
-    return {(None, label): heads for label, heads in zip(PATH, (feeding, rest)) if heads and induction}
-
-
-# ---- What they are worth ----
-
-class Ablations:
-    """Losses of the model on sequences (B,T), heads being zeroed or replaced."""
-
-    def __init__(self, model, ids, targets):
+def __init__(self, model, ids, targets):
         self.model, self.ids, self.targets = model, ids, targets
         self.clean = model.forward(ids)
         self.losses = self.losses_of(self.clean.logits)
@@ -177,6 +163,18 @@ class Ablations:
     def zeroed(self, heads, frozen=False):
         return self.mean(self.run(heads, lambda z, *_: 0 * z, frozen))
 
+    def risen(self, heads):
+        """By how much each sequence's summed loss rises without them (B)."""
+        return self.run(heads, lambda z, *_: 0 * z) - self.losses
+
+    def error(self, sums):
+        """The standard error of sum(sums) / sum(counts), a ratio's."""
+        sums, counts = sums[self.counts > 0], self.counts[self.counts > 0]
+        if len(sums) < 2:
+            return math.nan
+        residuals = sums - sums.sum() / counts.sum() * counts
+        return math.sqrt(len(sums) * residuals.var(ddof=1)) / counts.sum()
+
     def effects(self, heads):
         def mean(_, layer, head):
             return self.clean.z[layer][:, head][self.is_read].mean(0)
@@ -199,13 +197,21 @@ def head_of(name):
 
 
 def compare_effects(found, model, data, differences):
-    count = found["settings"]["ablation_sequences"]
-    on = Ablations(model, data.ids[:count], data.targets[:count])
+    count, length = found["ablated_on"]["sequences"], found["ablated_on"]["length"]
+    on = Ablations(model, data.ids[:count, :length], data.targets[:count, :length])
     differences.add("loss", found["loss"], on.loss)
-    importance, single = {}, {}
+    importance, single, risen = {}, {}, {}
+
+    def compare_error(kind, answered, sums, where):
+        if answered is None:
+            differences.same(kind, math.isnan(on.error(sums)), True, where)
+        else:
+            differences.add(kind, answered, on.error(sums), where, on.loss)
+
     for head in found["heads"]:
         at = head["layer"], head["head"]
-        single[at], importance[at] = on.effects([at]), on.importance(at)
+        single[at], risen[at], importance[at] = on.effects([at]), on.risen([at]), on.importance(at)
+        compare_error("ablation: full_error", head["ablation"]["full_error"], risen[at], at)
         for way, rise in single[at].items():
             differences.add(f"ablation: {way}", head["ablation"][way], rise, at, on.loss)
     scale = max(importance.values())
@@ -217,8 +223,14 @@ def compare_effects(found, model, data, differences):
         joint = on.effects(heads) | {"sum_of_single": sum(single[at]["full"] for at in heads)}
         for way, rise in joint.items():
             differences.add(f"groups: {way}", group[way], rise, group["label"], on.loss)
-        redundant = len(heads) > 1 and joint["full"] > max(0.02, 1.5 * joint["sum_of_single"])
-        differences.same("groups: redundant", group["redundant"], None if group["label"] in PATH else redundant, group["label"])
+        together = on.risen(heads)
+        compare_error("groups: full_error", group["full_error"], together, group["label"])
+        excess = joint["full"] - 1.5 * joint["sum_of_single"]
+        redundant = len(heads) > 1 and min(joint["full"], joint["mean"]) > 0.02
+        redundant = redundant and excess > 3 * on.error(together - 1.5 * sum(risen[at] for at in heads))
+        if group["role"] is None and group["label"] != "no role":  # of several roles
+            redundant = None
+        differences.same("groups: redundant", group["redundant"], redundant, group["label"])
     for layer in range(model.layers):
         size = math.hypot(*(importance[layer, head] for head in range(model.heads)))
         importance |= {(layer, head): importance[layer, head] / (size or 1) for head in range(model.heads)}
@@ -353,7 +365,7 @@ def main(run, found_file, patterns_file):
     sets = {name: Set(file, name, model.layers) for name in ("data", "repeated") if f"{name}.ids" in file}
     differences = Differences(1e-9 if config["dtype"] == "f64" else 1e-5)
     compare_scores(found, model, sets, differences)
-    compare_roles(found, differences)
+    compare_roles(found, model, differences)
     compare_effects(found, model, sets["data"], differences)
     compare_weights(found, model, differences)
     compare_texts(found, model, sets, differences)

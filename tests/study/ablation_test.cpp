@@ -62,6 +62,35 @@ TEST_CASE("a head that turns every stream around is worth what that costs", "[st
   CHECK(got.rises[5] == got.rises[0]);
 }
 
+TEST_CASE("a rise's standard error is that of a ratio", "[study]") {
+  // d = 3, 1, 5 over n = 1, 2, 3 positions: r = 9/6, off by 1.5, -2, 0.5; sqrt(3/2 6.5) / 6.
+  CHECK(standard_error({3, 1, 5}, {1, 2, 3}) == Approx(std::sqrt(9.75) / 6).epsilon(1e-15));
+  // Of one length it is that of a mean: means 1, 2, 6 of variance 7; sqrt(7 / 3).
+  CHECK(standard_error({2, 4, 12}, {2, 2, 2}) == Approx(std::sqrt(7.0 / 3)).epsilon(1e-15));
+  CHECK(standard_error({2, 4, 0, 12}, {2, 2, 0, 2}) == standard_error({2, 4, 12}, {2, 2, 2}));
+  CHECK(standard_error({1, 2}, {1, 2}) == 0);
+  CHECK(std::isnan(standard_error({3}, {1})));
+  CHECK(std::isnan(standard_error({3, 0}, {1, 0})));
+}
+
+TEST_CASE("an ablation tells what each sequence lost", "[study]") {
+  const Decoder<double> model = test::pushing_decoder<double>(2, 0);
+  Batch batch = test::all_ones(3);  // without head 0 a one costs 2 nats more, a zero 2 less
+  batch.targets.values = {1, 1, 1, 1, 0, 0, kIgnore, 1, kIgnore};
+  const double s = 2 * test::kNormed;
+  const std::vector<Batch> parts = {test::sequences(batch, 0, 1), test::sequences(batch, 1, 3)};
+  for (const std::vector<Batch>& batches : {std::vector<Batch>{batch}, parts}) {
+    const Ablated got = ablate(model, batches, {{{{0, 0}}}, {{}}});
+    CHECK(got.counts == std::vector<Index>{3, 3, 1});
+    for (std::size_t b = 0; b < 3; ++b)
+      CHECK(got.by_sequence[0][b] == Approx(std::vector{3 * s, -s, s}[b]).epsilon(1e-9));
+    CHECK(got.rises[0] == Approx(3 * s / 7).epsilon(1e-9));
+    // r = 3/7; off by 12/7, -16/7 and 4/7.
+    CHECK(got.errors[0] == Approx(s * std::sqrt(1.5 * 416) / 49).epsilon(1e-9));
+    CHECK(got.errors[1] == 0);
+  }
+}
+
 TEST_CASE("an ablation has the bits of a whole forward pass with the columns replaced", "[study]") {
   ModelConfig config = kConfig;
   config.attention_only = GENERATE(false, true);

@@ -107,22 +107,25 @@ inline Json head(study::HeadId id) {
   const double lost = has("prefix_matching")  ? 0.11
                       : has("previous_token") ? 0.41
                                               : -0.004 + own / 9;
-  return {
-      {"layer", id.layer},
-      {"head", id.head},
-      {"role", role.empty() ? Json() : Json(role)},
-      {"label", label},
-      {"scores", scores},
-      {"on_data", data},
-      {"on_repeated", repeated},
-      {"ablation",
-       {{"full", lost}, {"frozen_patterns", lost * 0.8}, {"mean", lost * 0.9}, {"resample", lost}}},
-      {"importance", std::abs(lost) / 3},
-      {"copying",
-       {{"ov_eigenvalues", has("prefix_matching") ? 0.9 : -0.1},
-        {"qk_eigenvalues", 0.1},
-        {"ov_top1", 0.5 + own},
-        {"ov_top5", 0.7}}}};
+  return {{"layer", id.layer},
+          {"head", id.head},
+          {"role", role.empty() ? Json() : Json(role)},
+          {"label", label},
+          {"scores", scores},
+          {"on_data", data},
+          {"on_repeated", repeated},
+          {"ablation",
+           {{"full", lost},
+            {"full_error", 0.012},
+            {"frozen_patterns", lost * 0.8},
+            {"mean", lost * 0.9},
+            {"resample", lost}}},
+          {"importance", std::abs(lost) / 3},
+          {"copying",
+           {{"ov_eigenvalues", has("prefix_matching") ? 0.9 : -0.1},
+            {"qk_eigenvalues", 0.1},
+            {"ov_top1", 0.5 + own},
+            {"ov_top5", 0.7}}}};
 }
 
 inline Json lens(const std::vector<std::string>& tokens, Index layers) {
@@ -269,6 +272,7 @@ inline Json made_up_document(Index layers, Index heads,
             {"alpha", 0.05},
             {"ablation_sequences", 16}}},
           {"loss", 1.64},
+          {"ablated_on", {{"sequences", 16}, {"length", n}}},
           {"texts", text_list},
           {"heads", head_list},
           {"groups",

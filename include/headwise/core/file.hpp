@@ -18,7 +18,8 @@ void replace_file(const std::string& path, std::span<const std::string_view> par
 void replace_file(const std::string& path, std::string_view text);
 
 /// The same for what is too large to be held: bytes are written as they come, and `path` is
-/// replaced by finish(). Without it nothing changes and nothing is left. Each throws DataError.
+/// replaced by finish(). Without it nothing changes and nothing is left. Each throws DataError. Of
+/// a symbolic link the target is replaced; to a device or a pipe bytes are written as they come.
 class FileReplacement {
  public:
   explicit FileReplacement(std::string path);
@@ -36,6 +37,7 @@ class FileReplacement {
 
   std::string path_, temporary_, waiting_;
   int fd_ = -1;
+  bool in_place_ = false;
 };
 
 }  // namespace headwise

@@ -35,6 +35,7 @@ class TextSource : public Source {
     return random_batch(parts_.valid, batch, context_, rng);
   }
   [[nodiscard]] const Split& parts() const { return parts_; }
+  [[nodiscard]] Index context() const { return context_; }
 
  private:
   Split parts_;

@@ -38,10 +38,22 @@ struct Ablation {
 
 /// Losses in nats a token, over the positions that count.
 struct Ablated {
-  double loss = 0;            ///< of the unchanged model
-  Index tokens = 0;           ///< how many count
-  std::vector<double> rises;  ///< of each ablation: its loss minus that of the unchanged model
+  double loss = 0;             ///< of the unchanged model
+  Index tokens = 0;            ///< how many count
+  std::vector<double> rises;   ///< of each ablation: its loss minus that of the unchanged model
+  std::vector<double> errors;  ///< standard errors of the rises
+  std::vector<Index> counts;   ///< of each sequence: how many of its positions count
+  std::vector<std::vector<double>>
+      by_sequence;  ///< of each ablation and sequence: the rise, summed over its positions
 };
+
+/// The standard error of sum(d) / sum(n), had other sequences been drawn; d_s what a sequence adds,
+/// n_s its positions that count, S the number of sequences that have some:
+///   r = sum(d) / sum(n)   error = sqrt(S / (S - 1) sum_s (d_s - r n_s)^2) / sum(n)
+/// (the ratio estimator's; Cochran 1977, Sampling Techniques, sec. 2.11). Of sequences of one
+/// length it is the usual standard error of a mean. NaN where S is below 2. `sums` and `counts` by
+/// sequence.
+double standard_error(const std::vector<double>& sums, const std::vector<Index>& counts);
 
 /// The rise of the loss for each ablation. The mean is one vector a head, not one a position: from
 /// few sequences, a position's own mean would be little else than what is to be taken away.

@@ -27,6 +27,8 @@ struct HeadStudy {
   std::string label{};     ///< the role as people say it: "induction", "offset -3"; "" without one
   double corrected_p = 1;  ///< of the role, after Holm's correction
 
+  /// best_on(), or the data where there are no repeated tokens.
+  [[nodiscard]] On where(Score score) const;
   /// A score where it tells most, or nothing.
   [[nodiscard]] const Measure* score(Score score) const;
   [[nodiscard]] const Measure* score(Score score, On on) const;

@@ -25,7 +25,9 @@ struct Sequences {
   [[nodiscard]] Sequences range(Index begin, Index end) const;
 };
 
-/// Held-out sequences of a source, drawn by the seed. One ends with its last target that counts.
+/// Held-out sequences of a source, up to `count`, no two of which are the same: windows of a text
+/// that do not overlap, evenly spread; of a task those that the seed draws. What is seen twice
+/// would count twice in every p-value. One ends with its last target that counts.
 Sequences data_sequences(const Source& source, Index count, std::uint64_t seed);
 
 /// One given sequence, each token but the last with the one behind it as its target.

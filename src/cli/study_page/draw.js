@@ -118,8 +118,9 @@ function prepare(canvas, width, height) {
   return context;
 }
 
-/// A bar from 0 to value on a scale from `least` to `most`, with a tick at the chance level.
-function bar(value, chance, least, most) {
+/// A bar from 0 to value on a scale from `least` to `most`, with a tick at the chance level and a thin
+/// line over one standard error to each side.
+function bar(value, chance, least, most, error) {
   const place = (x) => (100 * (Math.min(most, Math.max(least, x)) - least)) / (most - least || 1);
   const zero = place(Math.max(0, least)),
     end = place(value ?? 0);
@@ -131,6 +132,12 @@ function bar(value, chance, least, most) {
     const tick = make('span', {class: 'tick'});
     tick.style.left = place(chance) + '%';
     element.append(tick);
+  }
+  if (Number.isFinite(error)) {
+    const line = make('span', {class: 'error'});
+    line.style.left = place(value - error) + '%';
+    line.style.width = place(value + error) - place(value - error) + '%';
+    element.append(line);
   }
   return element;
 }

@@ -137,7 +137,11 @@ function buildAblation(section) {
   const kinds = Object.keys(kAblations).filter((kind) =>
     study.heads.some((head) => Number.isFinite(head.ablation?.[kind])),
   );
-  const values = study.heads.flatMap((head) => kinds.map((kind) => head.ablation?.[kind] ?? 0));
+  // Of one way there is a standard error.
+  const errorOf = (head, kind) => head.ablation?.[kind + '_error'];
+  const values = study.heads.flatMap((head) =>
+    kinds.flatMap((kind) => [-1, 1].map((side) => (head.ablation?.[kind] ?? 0) + side * (errorOf(head, kind) ?? 0))),
+  );
   const most = Math.max(1e-9, ...values),
     least = Math.min(0, ...values);
   section.append(
@@ -145,7 +149,11 @@ function buildAblation(section) {
       'p',
       {},
       'How much the loss rises, in nats a token, when one head is taken away. A head may do its ' +
-        'work well and yet cost nothing: then others do it too, or the text does not need it.',
+        'work well and yet cost nothing: then others do it too, or the text does not need it.' +
+        (study.ablated_on
+          ? ` Ablated on ${study.ablated_on.sequences} sequences of ${study.ablated_on.length} tokens; ` +
+            'the thin line is one standard error to each side.'
+          : ''),
     ),
     make(
       'ul',
@@ -193,8 +201,9 @@ function buildAblation(section) {
             make(
               'td',
               {class: 'number'},
-              signed(head.ablation?.[kind], 3),
-              bar(head.ablation?.[kind], null, least, most),
+              signed(head.ablation?.[kind], 3) +
+                (Number.isFinite(errorOf(head, kind)) ? ' \u00b1' + number(errorOf(head, kind), 3) : ''),
+              bar(head.ablation?.[kind], null, least, most, errorOf(head, kind)),
             ),
           ),
         );
@@ -230,7 +239,9 @@ function buildGroups(section) {
           ? make('b', {}, 'Redundant: they cover for each other.')
           : group.redundant
             ? 'They cost more together than one by one, though they share no role.'
-            : 'Not redundant: each does work of its own.',
+            : group.redundant === false
+              ? 'Not shown to be redundant.'
+              : '',
         make(
           'span',
           {class: 'quiet'},

@@ -117,8 +117,6 @@ json settings_of(const StudyCommand& c, const study::Sets& sets, const Findings&
           {"repeated_sequences", sets.repeated ? sets.repeated->count() : 0},
           {"questions", sets.stories ? std::ssize(sets.stories->questions) : 0},
           {"length", sets.data.time()},
-          {"ablation_sequences", found.causes.sequences},
-          {"ablation_length", found.causes.length},
           {"layers", c.layers},
           {"heads", c.heads},
           {"range", c.range},

@@ -86,31 +86,65 @@ void print_groups(const Causes& c) {
   }
 }
 
+/// The first head's measure of a score that has one.
+const Measure* any_measure(const std::vector<HeadStudy>& heads, Score score) {
+  for (const HeadStudy& head : heads)
+    if (const Measure* const m = head.score(score)) return m;
+  return nullptr;
+}
+
 void print_scores(const std::vector<HeadStudy>& heads) {
-  fmt::print("\nevery score, and in the last line its chance (fixed offsets with the offset)\n");
   std::vector<Score> shown;
   for (std::size_t i = 0; i < names_of(Score{}).size(); ++i)
-    if (heads.front().score(static_cast<Score>(i)) != nullptr)
+    if (any_measure(heads, static_cast<Score>(i)) != nullptr)
       shown.push_back(static_cast<Score>(i));
   static constexpr const char* kShort[] = {"previous", "current", "first",   "offset",  "duplic.",
                                            "induct.",  "copying", "entropy", "confid.", "distance",
                                            "local",    "subject", "antec.",  "sense"};
-  fmt::print("{:6}", "head");
-  for (const Score s : shown) fmt::print("{:>9}", kShort[static_cast<std::size_t>(s)]);
+  fmt::print(
+      "\nevery score (offset: the best one, @ which; * p below 0.001, of entropy, confidence and "
+      "distance\n"
+      "among untrained heads), its chance, and what the best rule that knows places alone reaches\n"
+      "{:9}",
+      "head");
+  for (const Score s : shown) fmt::print("{:>10}", kShort[static_cast<std::size_t>(s)]);
   fmt::print("\n");
   for (const HeadStudy& head : heads) {
-    fmt::print("{:6}", name_of(head.id));
+    fmt::print("{:9}", name_of(head.id));
     for (const Score s : shown) {
       const Measure* const m = head.score(s);
       std::string text = m == nullptr ? "-" : fmt::format("{:.3f}", m->value);
       if (m != nullptr && s == Score::fixed_offset) text += fmt::format("@{}", m->offset);
-      fmt::print("{:>9}", text);
+      text += m != nullptr && m->p.value_or(1) < 1e-3 ? "*" : " ";
+      fmt::print("{:>10}", text);
     }
     fmt::print("\n");
   }
-  fmt::print("{:6}", "chance");
-  for (const Score s : shown) fmt::print("{:>9.3f}", heads.front().score(s)->chance);
+  fmt::print("{:9}", "chance");
+  for (const Score s : shown) fmt::print("{:>9.3f} ", any_measure(heads, s)->chance);
   fmt::print("\n");
+  const auto by_place = [&](Score s) {
+    const Measure& m = *any_measure(heads, s);
+    return std::max(m.baseline, m.baseline_place);
+  };
+  if (std::none_of(shown.begin(), shown.end(), [&](Score s) { return by_place(s) > 0; })) return;
+  fmt::print("{:9}", "places");
+  for (const Score s : shown)
+    fmt::print("{:>9} ", by_place(s) > 0 ? fmt::format("{:.3f}", by_place(s)) : "");
+  fmt::print("\n");
+}
+
+void print_circuits(const Findings& f) {
+  fmt::print(
+      "\nfrom the weights: eigenvalues' sum by the sum of their sizes, from -1 to 1, of the OV "
+      "circuit (copying)\n"
+      "and of the QK circuit (tokens matching themselves); tokens that the OV circuit raises most, "
+      "or among five\n"
+      "{:9}{:>8}{:>8}{:>8}{:>8}\n",
+      "head", "OV", "QK", "top 1", "top 5");
+  for (std::size_t i = 0; i < f.heads.size(); ++i)
+    fmt::print("{:9}{:8.3f}{:8.3f}{:8.3f}{:8.3f}\n", name_of(f.heads[i].id), f.weights.ov[i],
+               f.weights.qk[i], f.weights.copying[i].top1, f.weights.copying[i].top5);
 }
 
 void print_composition(const Findings& f, const ModelConfig& config) {
@@ -153,6 +187,7 @@ void print_findings(const Findings& f, const ModelConfig& config) {
   print_groups(f.causes);
   print_scores(f.heads);
   print_composition(f, config);
+  print_circuits(f);
   print_pruning(f.causes.pruning);
 }
 

@@ -59,9 +59,9 @@ for seed in range(1, 6):
         group, words = (groups[label], "") if label in groups else (groups.get(otherwise), words)
         return f'{group["full"] / gain:.3f} ({" ".join(group["heads"])}){words}' if group else "-"
 
-    alone = sorted(h["ablation"]["full"] for h in found["heads"] if f'{h["layer"]}.{h["head"]}' in induction["heads"])
+    alone = sorted(h["ablation"]["full"] / gain for h in found["heads"] if f'{h["layer"]}.{h["head"]}' in induction["heads"])
     feed = " ".join(feeding(found, induction["heads"])) or "none"
     print(f'{seed} | {gain:.3f} | {cost("induction", "", "")}{"; redundant" if induction["redundant"] else ""} '
-          f'| {f"{alone[0]:+.3f} to {alone[-1]:+.3f}" if alone else "-"} '
+          f'| {f"{alone[0]:.3f} to {alone[-1]:.3f}" if alone else "-"} '
           f'| {cost("previous tokens that feed the keys of induction", "previous token", f", all previous-token heads, of which feed: {feed}")} '
           f'| {cost("all but induction and what feeds its keys", "no role", ", those without a role only")}')

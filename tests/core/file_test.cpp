@@ -229,7 +229,7 @@ TEST_CASE("a file is whole whenever its writer is killed", "[core]") {
 }
 
 TEST_CASE("links keep, devices are written to", "[core][file]") {
-  const TemporaryFolder folder;
+  const test::TemporaryFolder folder;
   write_bytes(folder / "target", "old");
   std::filesystem::create_symlink(folder / "target", folder / "link");
   replace_file(folder / "link", "new");

@@ -110,8 +110,7 @@ std::optional<PatchedPrompts> patched(const StudyCommand& c, const Run& run,
   return prompts;
 }
 
-json settings_of(const StudyCommand& c, const study::Sets& sets, const Findings& found,
-                 std::uint64_t seed) {
+json settings_of(const StudyCommand& c, const study::Sets& sets, std::uint64_t seed) {
   const study::RoleRule rule;
   return {{"sequences", sets.data.count()},
           {"repeated_sequences", sets.repeated ? sets.repeated->count() : 0},
@@ -229,7 +228,7 @@ int study_model(const StudyCommand& c, const Run& run, const Decoder<T>& model,
   print_findings(found, config);
   if (prompts) print_patching(*prompts, run.tokenizer(), config);
 
-  document["settings"] = settings_of(c, sets, found, seed);
+  document["settings"] = settings_of(c, sets, seed);
   document.update(json_of(found, config));
   document["timeline"] = timeline_of(run.folder() + "/log.jsonl");
   document["patching"] = prompts ? json_of(*prompts, run.tokenizer(), config) : json();

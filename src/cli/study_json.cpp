@@ -46,6 +46,7 @@ json json_of(const study::HeadStudy& head) {
             {"head", head.id.head},
             {"role", head.role ? json(name_of(*head.role)) : json(nullptr)},
             {"label", head.label},
+            {"explained", head.role ? number(study::explained(head, *head.role)) : json(nullptr)},
             {"corrected_p", head.role ? number(head.corrected_p) : json(nullptr)},
             {"scores", std::move(scores)}};
   for (const auto& [on, all] : head.on) j[fmt::format("on_{}", name_of(on))] = json_of(all);

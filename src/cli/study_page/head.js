@@ -10,6 +10,7 @@ function sentencesOf(head) {
     texts.push(
       `Role: ${head.label || name}. It ${what}${where}. Score ${number(score.value)}; ` +
         `by chance it would be ${number(score.chance)}` +
+        (head.explained > score.chance ? `, by position alone ${number(head.explained)}` : '') +
         (Number.isFinite(score.p) ? ` (p ${pText(score.p)}).` : '.'),
     );
   } else {

@@ -71,7 +71,7 @@ FileReplacement::FileReplacement(std::string path) : path_(std::move(path)) {
   if (fs::is_symlink(path_, none))  // what it points to is replaced, not the link
     if (const fs::path target = fs::weakly_canonical(path_, none); !none) path_ = target.string();
   const fs::file_status status = fs::status(path_, none);
-  require<DataError>(!fs::is_directory(status), "{}: is a folder", path_);
+  require<DataError>(!fs::is_directory(status), "{}: cannot be written: Is a directory", path_);
   in_place_ = fs::exists(status) && !fs::is_regular_file(status);  // a device, a pipe
   temporary_ = in_place_ ? path_ : path_ + ".tmp";
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -239,5 +239,6 @@ TEST_CASE("links keep, devices are written to", "[core][file]") {
   CHECK(std::filesystem::is_character_file("/dev/null"));
   std::filesystem::create_symlink("/dev/full", folder / "full");  // so that no mistake can hurt it
   CHECK_THROWS_AS(replace_file(folder / "full", "more"), DataError);
-  CHECK_THROWS_WITH(replace_file(folder.path(), "x"), folder.path() + ": is a folder");
+  CHECK_THROWS_WITH(replace_file(folder.path(), "x"),
+                    folder.path() + ": cannot be written: Is a directory");
 }

@@ -129,7 +129,12 @@ def compare_roles(found, model, differences):
     differences.same("groups", {(g["role"], g["label"]): g["heads"] for g in found["groups"]}, groups)
 
 
-def __init__(self, model, ids, targets):
+# ---- What they are worth ----
+
+class Ablations:
+    """Losses of the model on sequences (B,T), heads being zeroed or replaced."""
+
+    def __init__(self, model, ids, targets):
         self.model, self.ids, self.targets = model, ids, targets
         self.clean = model.forward(ids)
         self.losses = self.losses_of(self.clean.logits)

@@ -1,6 +1,7 @@
 #include "cli/gradcheck_json.hpp"
 
-#include <cmath>
+#include "cli/json.hpp"
+
 #include <nlohmann/json.hpp>
 
 namespace headwise::cli {
@@ -9,7 +10,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// JSON has no NaN and no infinity.
-Json number(double x) { return std::isfinite(x) ? Json(x) : Json(nullptr); }
 
 /// On one line, whatever bytes a name holds.
 std::string text_of(const Json& line) {
@@ -81,7 +81,7 @@ std::string check_line(const Checked& c, std::string_view dtype) {
     const Diagnosis& d = r.diagnosis;
     line["fault"] = name_of(d.fault);
     line["reason"] = d.reason;
-    line["ratio"] = d.ratio == 0 ? Json(nullptr) : number(d.ratio);
+    line["ratio"] = d.ratio == 0 ? Json(nullptr) : Json(number(d.ratio));
     line["record"] = record_of(d.record);
     line["trend"] = d.sweep.empty() ? Json(nullptr) : Json(name_of(d.trend));
     line["sweep"] = sweep_of(d.sweep);

@@ -7,17 +7,17 @@
 
 namespace headwise::cli {
 
+std::optional<Id> token_of(const Tokenizer& tokenizer, std::string_view text) {
+  const auto& known = tokenizer.tokens();
+  const auto found = std::find(known.begin(), known.end(), text);
+  if (found == known.end()) return std::nullopt;
+  return static_cast<Id>(found - known.begin());
+}
+
 Prompt prompt_of(const Run& run, const Task* task, const std::string& text, Rng& rng) {
   const Tokenizer& tokenizer = run.tokenizer();
-  const auto token_of = [&](std::string_view token) -> std::optional<Id> {
-    if (tokenizer.kind() == TokenizerKind::byte) return static_cast<unsigned char>(token[0]);
-    const auto& known = tokenizer.tokens();
-    const auto found = std::find(known.begin(), known.end(), token);
-    if (found == known.end()) return std::nullopt;
-    return static_cast<Id>(found - known.begin());
-  };
   Prompt prompt{.text = text, .tokens = {}, .go_on = nullptr};
-  const std::optional<Id> tab = token_of("\t"), newline = token_of("\n");
+  const std::optional<Id> tab = token_of(tokenizer, "\t"), newline = token_of(tokenizer, "\n");
   const bool question = task != nullptr && tab && newline;
   if (question) {
     prompt.go_on = [end = *newline](Id id) { return id != end; };

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "headwise/train/run.hpp"
 
 namespace headwise::cli {
+
+/// The token that is a text, if there is one.
+std::optional<Id> token_of(const Tokenizer& tokenizer, std::string_view text);
 
 struct Prompt {
   std::string text;        ///< to be shown

@@ -11,8 +11,8 @@
 #include "cli/material.hpp"
 #include "cli/options.hpp"
 #include "cli/progress.hpp"
+#include "cli/prompt.hpp"
 #include "cli/study_json.hpp"
-#include "cli/study_log.hpp"
 #include "cli/study_table.hpp"
 #include "headwise/core/file.hpp"
 
@@ -80,7 +80,7 @@ study::Sets sets_of(const StudyCommand& c, const Run& run, std::uint64_t seed) {
   study::Sets sets{.data = data_of(c, run, seed)};
   if (!c.text.empty()) return sets;
   sets.repeated = study::repeated_sequences(sets.data, std::min(kRepeated, c.sequences), context,
-                                            line_end(run.tokenizer()), seed);
+                                            token_of(run.tokenizer(), "\n"), seed);
   if (config.task.empty() && config.data.empty() && c.data.empty())
     sets.stories =
         study::story_questions(run.tokenizer(), context, story_sentences(config.model), seed + 1);
@@ -88,8 +88,8 @@ study::Sets sets_of(const StudyCommand& c, const Run& run, std::uint64_t seed) {
 }
 
 /// The token of an option's text.
-std::optional<Id> token_of(const char* option, const std::string& text,
-                           const Tokenizer& tokenizer) {
+std::optional<Id> token_given(const char* option, const std::string& text,
+                              const Tokenizer& tokenizer) {
   if (text.empty()) return std::nullopt;
   const std::vector<Id> ids = about(option, [&] { return tokenizer.encode(text); });
   require<UsageError>(ids.size() == 1, "{}: '{}' is {} tokens, not one", option, text, ids.size());
@@ -105,8 +105,8 @@ std::optional<PatchedPrompts> patched(const StudyCommand& c, const Run& run,
                          about("--corrupt", [&] { return tokenizer.encode(c.corrupt); }),
                          {}};
   prompts.found = study::patch_heads(model, prompts.clean, prompts.corrupt,
-                                     {.answer = token_of("--answer", c.answer, tokenizer),
-                                      .wrong = token_of("--wrong", c.wrong, tokenizer)});
+                                     {.answer = token_given("--answer", c.answer, tokenizer),
+                                      .wrong = token_given("--wrong", c.wrong, tokenizer)});
   return prompts;
 }
 

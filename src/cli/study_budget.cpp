@@ -13,8 +13,8 @@ constexpr double kAblationWork = 1.9e12;
 constexpr Index kFewest = 4;
 /// What longer sequences are cut to, and the points of a pruning curve that is cut short.
 constexpr Index kLengths[] = {256, 128}, kFewerPoints = 5;
-/// Tokens that go through the model at once, and numbers of patterns that are kept of them.
-constexpr Index kAtOnce = 2048, kPatternsAtOnce = Index{1} << 25;
+/// Numbers of patterns that are kept of the tokens that go through the model at once.
+constexpr Index kPatternsAtOnce = Index{1} << 25;
 
 /// Of one sequence, about.
 double work(const ModelConfig& c, Index weights, const AblationPlan& plan) {
@@ -78,7 +78,7 @@ std::vector<Batch> ablated_batches(const ModelConfig& config, const Sequences& d
                                    const AblationPlan& plan) {
   const Index patterns = config.layers * config.heads * plan.length * plan.length;
   const Index block =
-      std::max<Index>(2, std::min(kAtOnce / plan.length, kPatternsAtOnce / patterns));
+      std::max<Index>(2, std::min(study::kTokensAtOnce / plan.length, kPatternsAtOnce / patterns));
   std::vector<Batch> batches;
   for (Index at = 0; at < plan.sequences;) {
     const Index left = plan.sequences - at;

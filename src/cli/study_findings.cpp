@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cli/study_budget.hpp"
-
 #include "headwise/nn/visit.hpp"
 #include "headwise/study/importance.hpp"
 

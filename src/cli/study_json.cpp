@@ -1,9 +1,9 @@
 #include "cli/study_json.hpp"
 
-#include <cmath>
 #include <filesystem>
 #include <sstream>
 
+#include "cli/json.hpp"
 #include "cli/study_shown.hpp"
 #include "headwise/core/file.hpp"
 
@@ -13,10 +13,6 @@ using nlohmann::json;
 using study::Measure, study::Score, study::Scores;
 
 namespace {
-
-json number(double x) { return std::isfinite(x) ? json(x) : json(nullptr); }
-
-bool is_relation(Score score) { return study::best_on(score) == study::On::stories; }
 
 json json_of(const study::Effect& e) {
   return {{"full", number(e.full)},
@@ -98,7 +94,7 @@ json json_of(Score score, const Measure& m) {
             {"chance", number(m.chance)},
             {"p", m.p ? number(*m.p) : json(nullptr)}};
   if (score == Score::fixed_offset) j["offset"] = m.offset;
-  if (is_relation(score)) {
+  if (study::best_on(score) == study::On::stories) {
     j["baseline"] = number(m.baseline);
     j["baseline_offset"] = m.baseline_offset;
     j["baseline_place"] = number(m.baseline_place);

@@ -1,8 +1,8 @@
 #include "cli/study_log.hpp"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cli/prompt.hpp"
 #include "headwise/study/roles.hpp"
 
 namespace headwise::cli {
@@ -14,18 +14,11 @@ constexpr std::uint64_t kSeed = 1;
 
 }  // namespace
 
-std::optional<Id> line_end(const Tokenizer& tokenizer) {
-  const auto& tokens = tokenizer.tokens();
-  const auto at = std::find(tokens.begin(), tokens.end(), "\n");
-  if (at == tokens.end()) return std::nullopt;
-  return static_cast<Id>(at - tokens.begin());
-}
-
 template <Real T>
 StudyLog<T>::StudyLog(const Run& run, const Material& material)
     : data_(study::data_sequences(*material.source, kWatched, kSeed)),
       repeated_(study::repeated_sequences(data_, kWatched, run.config().model.context,
-                                          line_end(run.tokenizer()), kSeed)) {}
+                                          token_of(run.tokenizer(), "\n"), kSeed)) {}
 
 template <Real T>
 std::string StudyLog<T>::line(const Decoder<T>& model, Index step,

@@ -8,9 +8,6 @@
 
 namespace headwise::cli {
 
-/// The id of the line's end, with which stories, tasks and lines of a text begin.
-std::optional<Id> line_end(const Tokenizer& tokenizer);
-
 /// Looks at the same few sequences each time. Draws nothing that training draws, and changes
 /// nothing.
 template <Real T>

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
+#include "cli/json.hpp"
 #include "headwise/core/safetensors.hpp"
 #include "headwise/study/attribution.hpp"
 #include "headwise/study/lens.hpp"
@@ -20,8 +19,6 @@ namespace {
 /// Likeliest tokens of the logit lens that are kept.
 constexpr Index kLensTop = 3;
 
-json number(double x) { return std::isfinite(x) ? json(x) : json(nullptr); }
-
 /// The numbers of a range of a row.
 template <Real T>
 json numbers(const T* row, const Range& range) {
@@ -31,22 +28,20 @@ json numbers(const T* row, const Range& range) {
   return all;
 }
 
-Ids as_batch(const std::vector<Id>& ids) { return {{1, std::ssize(ids)}, ids}; }
-
 /// What follows each token; after the last the likeliest token.
 template <Real T>
 Ids targets_of(const Decoder<T>& model, const std::vector<Id>& ids) {
-  const Tensor<T> logits = model({}, as_batch(ids)).value();
+  const Tensor<T> logits = model({}, study::as_batch(ids)).value();
   const auto last = logits.values().last(static_cast<std::size_t>(model.config.vocab));
   std::vector<Id> targets(ids.begin() + 1, ids.end());
   targets.push_back(static_cast<Id>(std::max_element(last.begin(), last.end()) - last.begin()));
-  return as_batch(targets);
+  return study::as_batch(targets);
 }
 
 template <Real T>
 json attribution_of(const Decoder<T>& model, const ShownText& text) {
   const auto found =
-      study::attribute_logits(model, as_batch(text.ids), targets_of(model, text.ids));
+      study::attribute_logits(model, study::as_batch(text.ids), targets_of(model, text.ids));
   const Index time = std::ssize(text.ids);
   json values = json::array();
   for (Index c = 0; c < std::ssize(found.components); ++c)
@@ -60,8 +55,8 @@ json attribution_of(const Decoder<T>& model, const ShownText& text) {
 template <Real T>
 json lens_of(const Decoder<T>& model, const Tokenizer& tokenizer, const ShownText& text) {
   json layers = json::array(), top = json::array();
-  for (const study::LensLayer& layer :
-       study::logit_lens(model, as_batch(text.ids), std::min(kLensTop, model.config.vocab))) {
+  for (const study::LensLayer& layer : study::logit_lens(model, study::as_batch(text.ids),
+                                                         std::min(kLensTop, model.config.vocab))) {
     layers.push_back(layer.name);
     json positions = json::array();
     for (Index i = text.range.begin; i < text.range.end; ++i) {
@@ -82,7 +77,7 @@ json value_norms_of(const Decoder<T>& model, const ShownText& text) {
   for (Index layer = 0; layer < model.config.layers; ++layer)
     names.insert(study::attention_name(layer, "v"));
   study::Recording<T> seen(names);
-  model({.probe = &seen}, as_batch(text.ids));
+  model({.probe = &seen}, study::as_batch(text.ids));
   json heads = json::object();
   const Index time = std::ssize(text.ids);
   for (const study::HeadId id : study::heads_of(model.config)) {
@@ -189,7 +184,7 @@ void PatternsOfTexts<T>::row(Index text, study::HeadId head, Index i, std::span<
   if (text != text_ || head.layer != layer_) {
     const std::string name = study::attention_name(head.layer, "pattern");
     study::Recording<T> seen({name});
-    model_({.probe = &seen}, as_batch(shown.ids));
+    model_({.probe = &seen}, study::as_batch(shown.ids));
     pattern_ = seen[name];
     text_ = text;
     layer_ = head.layer;

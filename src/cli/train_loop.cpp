@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <numbers>
 
+#include "cli/json.hpp"
 #include "cli/progress.hpp"
 #include "cli/prompt.hpp"
 #include "cli/speed.hpp"
@@ -157,7 +158,6 @@ template <Real T>
 void print_end(const LoopOptions& c, const std::string& program, const Run& run,
                const Material& material, const Trainer<T>& trainer, Decoder<T>& model,
                const Speed& speed) {
-  const auto number = [](double x) { return std::isfinite(x) ? json(x) : json(nullptr); };
   if (c.json_lines)
     fmt::print("{}\n", json{{"event", "done"},
                             {"steps", trainer.steps_done()},

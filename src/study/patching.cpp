@@ -6,18 +6,11 @@
 
 #include "headwise/core/parallel.hpp"
 #include "headwise/study/recording.hpp"
+#include "headwise/study/sequences.hpp"
 #include "study/columns.hpp"
 
 namespace headwise::study {
 namespace {
-
-/// Tokens of copies of a prompt that are run together: many small products are slow, wide ones need
-/// memory.
-constexpr Index kTokens = 2048;
-
-Ids as_batch(const std::vector<Id>& prompt) {
-  return {{1, static_cast<Index>(prompt.size())}, prompt};
-}
 
 template <Real T>
 Var<T> last_position(const Var<T>& x) {
@@ -140,7 +133,7 @@ Patching patch_heads(const Decoder<T>& model, const std::vector<Id>& clean,
   Patching p = answered(last_row(after_clean), last_row(after_corrupt), answers);
 
   const auto time = static_cast<Index>(clean.size());
-  const Index together = std::clamp<Index>(kTokens / time, 1, time);
+  const Index together = std::clamp<Index>(kTokensAtOnce / time, 1, time);
   const Index parts = (time + together - 1) / together;
   const std::vector<HeadId> heads = heads_of(config);
   p.effects.assign(heads.size(), std::vector<double>(clean.size()));

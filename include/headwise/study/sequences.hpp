@@ -13,6 +13,9 @@ namespace headwise::study {
 /// Tokens that go through the model at once, about.
 inline constexpr Index kTokensAtOnce = 2048;
 
+/// One sequence as a batch, (1,T).
+inline Ids as_batch(const std::vector<Id>& ids) { return {{1, std::ssize(ids)}, ids}; }
+
 /// Sequences side by side, as a batch has them. What stands behind a sequence's length is padding.
 struct Sequences {
   Batch batch;                 ///< inputs, targets (B,T)

@@ -17,6 +17,7 @@
 #include "headwise/core/memory.hpp"
 #include "headwise/core/parallel.hpp"
 #include "headwise/core/parse.hpp"
+#include "headwise/core/printable.hpp"
 #include "headwise/core/random.hpp"
 #include "headwise/core/safetensors.hpp"
 #include "headwise/core/shape.hpp"

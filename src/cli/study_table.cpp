@@ -6,6 +6,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/utf8.hpp"
+
 namespace headwise::cli {
 
 using study::HeadStudy, study::Measure, study::Score;
@@ -225,32 +227,22 @@ void print_patching(const PatchedPrompts& p, const Tokenizer& tokenizer,
 std::string visible(const std::string& token) {
   std::string out;
   for (std::size_t at = 0; at < token.size();) {
-    const auto byte = [&](std::size_t i) -> std::uint32_t {
-      return i < token.size() ? static_cast<unsigned char>(token[i]) : 0;
-    };
-    const std::uint32_t first = byte(at);
-    const std::size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    const std::uint32_t point =
-        length == 1   ? first
-        : length == 2 ? (first & 31U) << 6U | (byte(at + 1) & 63U)
-        : length == 3 ? (first & 15U) << 12U | (byte(at + 1) & 63U) << 6U | (byte(at + 2) & 63U)
-                      : first;
-    // What a terminal would obey or not show: controls, marks of direction and of no width.
-    const bool unseen = point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x61c ||
-                        (point >= 0x200b && point <= 0x200f) ||
-                        (point >= 0x2028 && point <= 0x202e) ||
-                        (point >= 0x2060 && point <= 0x2069) || point == 0xfeff;
-    if (point == ' ')
+    const auto point = code_point_at(token, at);
+    const std::size_t bytes = point ? point->bytes : 1;
+    const char32_t c = point ? point->value : static_cast<unsigned char>(token[at]);
+    if (c == ' ')
       out += "␠";
-    else if (point == '\n')
+    else if (c == '\n')
       out += "⏎";
-    else if (point == '\t')
+    else if (c == '\t')
       out += "⇥";
-    else if (unseen)
-      out += fmt::format("U+{:04X}", point);
+    else if (!point)
+      out += fmt::format("\\x{:02x}", static_cast<std::uint32_t>(c));
+    else if (is_invisible(c))
+      out += fmt::format("U+{:04X}", static_cast<std::uint32_t>(c));
     else
-      out += token.substr(at, length);
-    at += length;
+      out += token.substr(at, bytes);
+    at += bytes;
   }
   return out;
 }

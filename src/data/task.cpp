@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "core/utf8.hpp"
 #include "data/task_parts.hpp"
-#include "data/utf8.hpp"
 #include "headwise/core/error.hpp"
 #include "headwise/core/hash.hpp"
 #include "headwise/data/tokenizer.hpp"

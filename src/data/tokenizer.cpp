@@ -1,39 +1,13 @@
 #include "headwise/data/tokenizer.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
-#include "data/utf8.hpp"
+#include "core/utf8.hpp"
 #include "headwise/core/error.hpp"
 
 namespace headwise {
 namespace {
-
-/// One character of UTF-8 (RFC 3629): its code point and how many bytes it takes.
-struct Character {
-  char32_t code = 0;
-  std::size_t bytes = 1;
-};
-
-/// Nothing when the bytes at `at` are not UTF-8: truncated, overlong, a surrogate or above
-/// U+10FFFF; or when there are none.
-std::optional<Character> character_at(std::string_view text, std::size_t at) {
-  if (at >= text.size()) return std::nullopt;
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(at);
-  if (lead < 0x80) return Character{lead, 1};
-  const std::size_t bytes = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || at + bytes > text.size()) return std::nullopt;
-  char32_t code = lead & (0xFFU >> (bytes + 1));
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80) return std::nullopt;
-    code = code << 6 | (byte(at + i) & 0x3F);
-  }
-  const bool overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
-  if (overlong || (code >= 0xD800 && code <= 0xDFFF) || code > 0x10FFFF) return std::nullopt;
-  return Character{code, bytes};
-}
 
 bool is_in(char32_t c, char32_t first, char32_t last) { return c >= first && c <= last; }
 
@@ -57,15 +31,15 @@ Class class_of(char32_t c) {
 /// How many bytes the piece at `at` takes; 0 when there is none, since no UTF-8 begins there.
 std::size_t piece_at(TokenizerKind kind, std::string_view text, std::size_t at) {
   if (kind == TokenizerKind::byte) return at < text.size() ? 1 : 0;
-  auto c = character_at(text, at);
+  auto c = code_point_at(text, at);
   if (!c.has_value()) return 0;
-  const Class like = class_of(c->code);
+  const Class like = class_of(c->value);
   if (kind == TokenizerKind::character || like == Class::alone) return c->bytes;
   std::size_t end = at;
   do {
     end += c->bytes;
-    c = character_at(text, end);
-  } while (c.has_value() && class_of(c->code) == like);
+    c = code_point_at(text, end);
+  } while (c.has_value() && class_of(c->value) == like);
   return end - at;
 }
 
@@ -159,7 +133,7 @@ std::vector<Id> Tokenizer::encode(std::string_view text) const {
       throw DataError(fmt::format(
           "text: character '{}' (U+{:04X}) at index {} is not one of the {} characters of the "
           "training text",
-          c, static_cast<std::uint32_t>(character_at(c, 0)->code),
+          c, static_cast<std::uint32_t>(code_point_at(c, 0)->value),
           characters_in({text.data(), c.data()}), known_characters()));
     });
   });

@@ -15,6 +15,7 @@
 #include "headwise/core/ids.hpp"
 #include "headwise/core/mat.hpp"
 #include "headwise/core/memory.hpp"
+#include "headwise/core/nearest.hpp"
 #include "headwise/core/parallel.hpp"
 #include "headwise/core/parse.hpp"
 #include "headwise/core/printable.hpp"

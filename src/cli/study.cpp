@@ -194,7 +194,7 @@ void announce_files(const StudyCommand& c, const json& document, const study::Se
     fmt::print("the patterns will have {:.1f} MB\n", megabytes(patterns_size<T>(sets, selection)));
   for (const std::string& path : {c.out, c.patterns, c.json}) {
     if (path.empty()) continue;
-    const FileReplacement writable(path);
+    const AtomicFile writable(path);
   }
 }
 

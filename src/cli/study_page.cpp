@@ -168,7 +168,7 @@ void check_page_size(std::uintmax_t size) {
 void write_study_page(const std::string& path, const Json& document,
                       const std::vector<study::HeadId>& heads, const PatternRow& pattern) {
   check_page_size(study_page_size(document, heads));
-  FileReplacement file(path);
+  AtomicFile file(path);
   const Sink sink = [&](std::string_view part) { file.write(part); };
   const auto patterns = [&] {
     const Json& texts = document.at("texts");

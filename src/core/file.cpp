@@ -4,60 +4,107 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
+#include <fstream>
 
+#include "core/system.hpp"
 #include "headwise/core/error.hpp"
+#include "headwise/core/printable.hpp"
 
 namespace headwise {
 namespace {
 
-/// An open file descriptor, closed when it goes out of scope.
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags) : fd_(::open(path.c_str(), flags, 0666)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  [[nodiscard]] int get() const { return fd_; }
-  [[nodiscard]] bool open() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
-
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ::ssize_t n = ::write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return true;
+/// Half of the memory that programs may still take, in bytes: what is read whole must fit twice.
+std::size_t memory_limit() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);)
+    if (std::size_t kilobytes = 0; std::sscanf(line.c_str(), "MemAvailable: %zu", &kilobytes) == 1)
+      return kilobytes * 512;
+  return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 2;
 }
 
 }  // namespace
 
-std::string read_file(const std::string& path) {
-  const Descriptor file(path, O_RDONLY | O_CLOEXEC);
-  require<DataError>(file.open() || errno != ENOENT, "{}: no such file", path);
-  require<DataError>(file.open(), "{}: cannot be opened: {}", path, std::strerror(errno));
+bool Descriptor::close() {
+  if (fd_ < 0) return true;
+  // Linux closes the descriptor even when a signal interrupts the call.
+  return ::close(std::exchange(fd_, -1)) == 0 || errno == EINTR;
+}
+
+std::string shown_path(const std::string& path) { return printable(path, 1024); }
+
+std::string system_error() { return std::generic_category().message(errno); }
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ::ssize_t n = again([&] { return ::write(fd, bytes.data(), bytes.size()); });
+    if (n == 0) errno = EIO;  // no progress, no reason given
+    if (n <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return true;
+}
+
+InputFile::InputFile(const std::string& path, Accept accept)
+    : InputFile(AT_FDCWD, path, path, accept) {}
+
+InputFile::InputFile(int folder, const std::string& name, std::string path, Accept accept)
+    : path_(std::move(path)) {
+  // Without O_NONBLOCK the opening of a pipe waits for its writer, as it should for a user's.
+  const int wait = accept == Accept::regular ? O_NONBLOCK : 0;
+  file_ = Descriptor(again(
+      [&] { return ::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | wait); }));
+  const std::string shown = shown_path(path_);
+  require<DataError>(file_.open() || errno != ENOENT, "{}: no such file", shown);
+  require<DataError>(file_.open(), "{}: cannot be opened: {}", shown, system_error());
   struct ::stat status {};
-  require<DataError>(::fstat(file.get(), &status) == 0 && !S_ISDIR(status.st_mode),
-                     "{}: is a folder, not a file", path);
+  require<DataError>(::fstat(file_.get(), &status) == 0, "{}: cannot be read: {}", shown,
+                     system_error());
+  require<DataError>(!S_ISDIR(status.st_mode), "{}: is a folder, not a file", shown);
+  regular_ = S_ISREG(status.st_mode);
+  require<DataError>(regular_ || accept == Accept::any, "{}: is not a regular file", shown);
+  if (regular_) size_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+void InputFile::read_at(std::uint64_t offset, void* to, std::size_t bytes) const {
+  for (char* at = static_cast<char*>(to); bytes > 0;) {
+    const ::ssize_t n =
+        again([&] { return ::pread(file_.get(), at, bytes, static_cast<::off_t>(offset)); });
+    require<DataError>(n >= 0, "{}: cannot be read: {}", shown_path(path_), system_error());
+    require<DataError>(n > 0, "{}: ends at byte {}, {} bytes too early", shown_path(path_), offset,
+                       bytes);
+    at += n;
+    offset += static_cast<std::uint64_t>(n);
+    bytes -= static_cast<std::size_t>(n);
+  }
+}
+
+std::string InputFile::read(std::size_t most) const {
+  const std::size_t memory = memory_limit();
+  const auto check = [&](std::uint64_t bytes) {
+    const bool few = bytes <= most, fits = bytes <= memory;
+    if (few && fits) return;
+    throw DataError(fmt::format("{}: has {}{} bytes, {}", shown_path(path_),
+                                regular_ ? "" : "more than ",
+                                regular_ ? bytes : std::min(most, memory),
+                                few ? "which half of the free memory does not hold"
+                                    : fmt::format("at most {} are read", most)));
+  };
+  check(size_);
   std::string bytes;
   // One more than the file has, so that its end is seen without growing.
-  if (S_ISREG(status.st_mode)) bytes.resize(static_cast<std::size_t>(status.st_size) + 1);
+  bytes.resize(static_cast<std::size_t>(size_) + 1);
   for (std::size_t used = 0;;) {
     constexpr std::size_t kStep = 1 << 20;
     if (bytes.size() == used) bytes.resize(std::max(bytes.capacity(), used + kStep));
-    const ::ssize_t n = ::read(file.get(), bytes.data() + used, bytes.size() - used);
-    if (n < 0 && errno == EINTR) continue;
-    require<DataError>(n >= 0, "{}: cannot be read: {}", path, std::strerror(errno));
+    const ::ssize_t n =
+        again([&] { return ::read(file_.get(), bytes.data() + used, bytes.size() - used); });
+    require<DataError>(n >= 0, "{}: cannot be read: {}", shown_path(path_), system_error());
     used += static_cast<std::size_t>(n);
+    check(used);
     if (n == 0) {
       bytes.resize(used);
       return bytes;
@@ -65,67 +112,12 @@ std::string read_file(const std::string& path) {
   }
 }
 
-FileReplacement::FileReplacement(std::string path) : path_(std::move(path)) {
-  namespace fs = std::filesystem;
-  std::error_code none;
-  if (fs::is_symlink(path_, none))  // what it points to is replaced, not the link
-    if (const fs::path target = fs::weakly_canonical(path_, none); !none) path_ = target.string();
-  const fs::file_status status = fs::status(path_, none);
-  require<DataError>(!fs::is_directory(status), "{}: cannot be written: Is a directory", path_);
-  in_place_ = fs::exists(status) && !fs::is_regular_file(status);  // a device, a pipe
-  temporary_ = in_place_ ? path_ : path_ + ".tmp";
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd_ < 0) fail();
-}
-
-FileReplacement::~FileReplacement() { discard(); }
-
-void FileReplacement::discard() {
-  if (fd_ < 0) return;
-  ::close(fd_);
-  fd_ = -1;
-  if (!in_place_) ::unlink(temporary_.c_str());
-}
-
-void FileReplacement::fail() {
-  const int reason = errno;
-  discard();
-  throw DataError(fmt::format("{}: cannot be written: {}", path_, std::strerror(reason)));
-}
-
-void FileReplacement::flush() {
-  if (!write_all(fd_, waiting_)) fail();
-  waiting_.clear();
-}
-
-void FileReplacement::write(std::string_view bytes) {
-  require(fd_ >= 0, "{}: it is finished, or could not be written", path_);
-  constexpr std::size_t kWait = 1 << 16;  // small pieces go to the system together
-  if (waiting_.size() + bytes.size() > kWait) flush();
-  if (bytes.size() < kWait)
-    waiting_ += bytes;
-  else if (!write_all(fd_, bytes))
-    fail();
-}
-
-void FileReplacement::finish() {
-  require(fd_ >= 0, "{}: it is finished, or could not be written", path_);
-  flush();
-  if (in_place_) {
-    ::close(fd_);
-    fd_ = -1;
-    return;
-  }
-  if (::fsync(fd_) != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) fail();
-  ::close(fd_);
-  fd_ = -1;
-  std::string folder = std::filesystem::path(path_).parent_path().string();
-  const Descriptor directory(folder.empty() ? "." : folder, O_RDONLY | O_CLOEXEC);
-  if (directory.open()) ::fsync(directory.get());  // so that the new name survives a power cut too
+std::string read_file(const std::string& path, std::size_t most) {
+  return InputFile(path).read(most);
 }
 
 void replace_file(const std::string& path, std::span<const std::string_view> parts) {
-  FileReplacement file(path);
+  AtomicFile file(path);
   for (const std::string_view part : parts) file.write(part);
   file.finish();
 }

@@ -1,20 +1,15 @@
 #include "headwise/core/file.hpp"
 
 #include <sys/resource.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <iterator>
-#include <thread>
 
 #include "headwise/core/error.hpp"
-#include "headwise/core/random.hpp"
-#include "headwise/core/safetensors.hpp"
 #include "support/bytes.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
@@ -108,18 +103,6 @@ TEST_CASE("replace_file that cannot write says so and changes nothing", "[core][
   CHECK_THROWS_AS(replace_file(occupied, "new"), DataError);
 }
 
-TEST_CASE("a full disk leaves the old file as it was", "[core][errors]") {
-  if (!fs::exists("/dev/full")) return;
-  const test::TemporaryFolder folder;
-  const std::string path = folder / "x";
-  write_bytes(path, "old");
-  fs::create_symlink("/dev/full", path + ".tmp");  // every write there fails as on a full disk
-  CHECK_THROWS_WITH(replace_file(path, "new"),
-                    path + ": cannot be written: No space left on device");
-  CHECK(read_bytes(path) == "old");
-  CHECK(entries(folder) == 1);
-}
-
 TEST_CASE("a write that is cut short is not taken for the whole", "[core][errors]") {
   const test::TemporaryFolder folder;
   const std::string path = folder / "x";
@@ -145,7 +128,7 @@ TEST_CASE("a file written piece by piece is there when it is finished", "[core]"
   const std::string path = folder / "x";
   write_bytes(path, "old");
   std::string expected;
-  FileReplacement file(path);
+  AtomicFile file(path);
   for (const std::size_t n : std::initializer_list<std::size_t>{1, 0, 65535, 1, 65536, 200000, 3}) {
     const std::string piece(n, static_cast<char>('a' + n % 26));
     file.write(piece);
@@ -164,7 +147,7 @@ TEST_CASE("a file that was never finished changes nothing", "[core]") {
   const std::string path = folder / "x";
   write_bytes(path, "old");
   {
-    FileReplacement file(path);
+    AtomicFile file(path);
     file.write(std::string(100000, 'n'));
     CHECK(entries(folder) == 2);
   }
@@ -172,60 +155,27 @@ TEST_CASE("a file that was never finished changes nothing", "[core]") {
   CHECK(entries(folder) == 1);
 }
 
-TEST_CASE("a temporary that a killed writer left is overwritten", "[core]") {
+TEST_CASE("a temporary that a killed writer left is removed, others stay", "[core][file]") {
   const test::TemporaryFolder folder;
   const std::string path = folder / "x";
   write_bytes(path, "old");
-  write_bytes(path + ".tmp", "half of something much longer than what comes next");
-  CHECK(read_file(path) == "old");
-  replace_file(path, "new");
+  write_bytes(folder / ".x.0123456789abcdef.tmp", "half");
+  for (const char* name : {"x.tmp", ".x.tmp", ".x.0123456789abcde.tmp", ".x.0123456789abcdeg.tmp"})
+    write_bytes(folder / name, "not ours");
+  write_bytes(folder / ".y.0123456789abcdef.tmp", "another file's");
+  fs::create_symlink(folder / "x.tmp", folder / ".x.fedcba9876543210.tmp");
+  {
+    AtomicFile running(path);  // its own stays while it is alive
+    running.write("new");
+    replace_file(path, "other");
+    CHECK(entries(folder) == 8);
+    running.finish();
+  }
   CHECK(read_bytes(path) == "new");
-  CHECK(entries(folder) == 1);
-}
-
-TEST_CASE("a file is whole whenever its writer is killed", "[core]") {
-  const test::TemporaryFolder folder;
-  const std::string path = folder / "x.safetensors";
-  constexpr Index kElements = 1 << 18;  // 1 MiB: long enough to be killed in its middle
-  std::array<TensorFileWriter, 2> writers;
-  for (std::size_t i = 0; i < 2; ++i) {
-    // Different lengths too, so that the one written over the other would show.
-    const auto n = kElements - 1000 * static_cast<Index>(i);
-    writers[i].add("a", Tensor<float>::full({n}, static_cast<float>(i)));
-    writers[i].add("z", Tensor<float>::full({n}, static_cast<float>(i)));
-  }
-  writers[0].save(path);
-
-  Rng rng(68);
-  std::array<int, 2> found{};
-  for (int round = 0; round < 60; ++round) {
-    const ::pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0)
-      for (unsigned i = 1;; ++i) try {
-          writers[i % 2].save(path);
-        } catch (...) {
-          ::_exit(1);
-        }
-    std::this_thread::sleep_for(std::chrono::microseconds(rng.below(20000)));
-    ::kill(child, SIGKILL);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    REQUIRE(WIFSIGNALED(status));  // it did not stop by itself
-
-    const TensorFile file(path);
-    const Tensor<float> a = file.tensor<float>("a"), z = file.tensor<float>("z");
-    const float value = a.data()[0];
-    REQUIRE((value == 0 || value == 1));
-    REQUIRE(a.size() == kElements - 1000 * static_cast<Index>(value));
-    REQUIRE(z.size() == a.size());
-    for (const Tensor<float>& x : {a, z})
-      REQUIRE(std::count(x.data(), x.data() + x.size(), value) == x.size());
-    ++found[static_cast<std::size_t>(value)];
-    REQUIRE(entries(folder) <= 2);  // the file and one temporary
-  }
-  CHECK(found[0] > 0);
-  CHECK(found[1] > 0);
+  CHECK(entries(folder) == 7);
+  Directory(folder.path()).remove_temporaries();
+  CHECK_FALSE(fs::exists(folder / ".y.0123456789abcdef.tmp"));
+  CHECK(entries(folder) == 6);
 }
 
 TEST_CASE("links keep, devices are written to", "[core][file]") {
@@ -241,4 +191,84 @@ TEST_CASE("links keep, devices are written to", "[core][file]") {
   CHECK_THROWS_AS(replace_file(folder / "full", "more"), DataError);
   CHECK_THROWS_WITH(replace_file(folder.path(), "x"),
                     folder.path() + ": cannot be written: Is a directory");
+  std::filesystem::create_symlink(folder / "not yet", folder / "dangling");
+  replace_file(folder / "dangling", "made");
+  CHECK(std::filesystem::is_symlink(folder / "dangling"));
+  CHECK(read_file(folder / "not yet") == "made");
+}
+
+TEST_CASE("a replaced file keeps its permissions, a new one follows the umask", "[core][file]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "x";
+  const ::mode_t before = ::umask(0027);
+  replace_file(path, "one");
+  ::umask(before);
+  const auto mode = [&] { return fs::status(path).permissions(); };
+  CHECK(mode() == static_cast<fs::perms>(0640));
+  for (const auto kept : {0600, 0606, 0755}) {
+    fs::permissions(path, static_cast<fs::perms>(kept));
+    replace_file(path, "two");
+    CHECK(mode() == static_cast<fs::perms>(kept));
+  }
+}
+
+TEST_CASE("what is read has a limit, and a path in a file names a regular file", "[core][file]") {
+  const test::TemporaryFolder folder;
+  write_bytes(folder / "x", "12345");
+  CHECK(read_file(folder / "x", 5) == "12345");
+  CHECK_THROWS_WITH(read_file(folder / "x", 4), folder / "x" + ": has 5 bytes, at most 4 are read");
+  CHECK_THROWS_WITH(read_file("/dev/zero", 1000),
+                    "/dev/zero: has more than 1000 bytes, at most 1000 are read");
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  for (const std::string& path : {folder / "pipe", std::string("/dev/zero")})
+    CHECK_THROWS_WITH(InputFile(path, Accept::regular), path + ": is not a regular file");
+
+  const InputFile file(folder / "x");
+  CHECK(file.size() == 5);
+  std::string part(3, ' ');
+  file.read_at(2, part.data(), 3);
+  CHECK(part == "345");
+  CHECK_THROWS_WITH(file.read_at(3, part.data(), 3),
+                    folder / "x" + ": ends at byte 5, 1 bytes too early");
+}
+
+TEST_CASE("a folder held open stays the same folder", "[core][file]") {
+  const test::TemporaryFolder outer;
+  const Directory folder = Directory::create(outer / "a/b/");
+  CHECK_THROWS_WITH(Directory(outer / "c"), outer / "c" + ": no such folder");
+  folder.replace("x", "one");
+  fs::rename(outer / "a", outer / "moved");
+  fs::create_directories(outer / "a/b");
+  folder.replace("x", "two");
+  folder.append("log", "line 1\n");
+  folder.append("log", "line 2\n");
+  CHECK(fs::is_empty(outer / "a/b"));
+  CHECK(read_bytes(outer / "moved/b/x") == "two");
+  CHECK(folder.read("log") == "line 1\nline 2\n");
+  CHECK(folder.has("log"));
+  folder.remove("log");
+  folder.remove("log");
+  CHECK_FALSE(folder.has("log"));
+  CHECK_THROWS_WITH(folder.read("log"), folder.path("log") + ": no such file");
+  for (const char* name : {"", ".", "..", "../x", "/x"})
+    CHECK_THROWS_AS(folder.replace(name), DataError);
+}
+
+TEST_CASE("nothing outside a folder is written through a link in it", "[core][file]") {
+  const test::TemporaryFolder outer;
+  const Directory folder = Directory::create(outer / "run");
+  write_bytes(outer / "precious", "the user's");
+  for (const char* name : {"log", "state"})
+    fs::create_symlink(outer / "precious", outer / fmt::format("run/{}", name));
+  CHECK(folder.read("log") == "the user's");
+  CHECK_THROWS_WITH(folder.append("log", "line\n"),
+                    folder.path("log") +
+                        ": is a symbolic link, and a folder's own files are not "
+                        "written through one");
+  folder.replace("state", "ours");
+  CHECK(read_bytes(outer / "precious") == "the user's");
+  CHECK(fs::is_regular_file(fs::symlink_status(outer / "run/state")));
+  REQUIRE(::mkfifo((outer / "run/pipe").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(folder.read("pipe"), folder.path("pipe") + ": is not a regular file");
+  CHECK_THROWS_AS(folder.append("pipe", "line\n"), DataError);
 }

@@ -46,7 +46,7 @@ class TensorFile {
   std::map<std::string, std::string> metadata_;
 };
 
-/// Collects tensors and writes them as one file, replaced in one step (see replace_file).
+/// Collects tensors and writes them as one file, replaced in one step (see AtomicFile).
 /// The same tensors and metadata give the same bytes.
 class TensorFileWriter {
  public:
@@ -76,7 +76,7 @@ class TensorFileStream {
     Shape shape;
   };
 
-  /// Throws DataError for a name twice, and as FileReplacement does.
+  /// Throws DataError for a name twice, and as AtomicFile does.
   TensorFileStream(const std::string& path, const std::vector<Item>& items);
 
   /// The next numbers of the tensor at hand. Throws DataError when they are of another precision
@@ -92,7 +92,7 @@ class TensorFileStream {
   void write(std::span<const Number> x, std::string_view dtype);
   void pass_full();
 
-  FileReplacement file_;
+  AtomicFile file_;
   std::vector<Item> items_;
   std::size_t at_ = 0;  // the tensor at hand
   Index written_ = 0;   // of its numbers

@@ -261,12 +261,10 @@ int bench_sample(const BenchCommand& c, std::uint64_t seed) {
 
 }  // namespace
 
-std::function<int()> bench_command(CLI::App& app, CommonOptions& common) {
+Action bench_command(Arguments& args, CommonOptions& common) {
   const auto c = std::make_shared<BenchCommand>();
-  app.add_option("what", c->mode, "train, attention, sample or gemm")
-      ->required()
-      ->type_name("WHAT");
-  bind(app, *c);
+  args.add_required("what", "WHAT", "train, attention, sample or gemm", c->mode);
+  args.bind(*c);
   return [c, &common] {
     require<UsageError>(c->seconds > 0 && c->seconds <= 3600, "--seconds: {} is not in (0, 3600]",
                         c->seconds);

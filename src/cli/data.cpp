@@ -135,13 +135,12 @@ int write_data(const DataCommand& c, std::uint64_t seed) {
 
 }  // namespace
 
-std::function<int()> data_command(CLI::App& app, CommonOptions& common) {
+Action data_command(Arguments& args, CommonOptions& common) {
   const auto c = std::make_shared<DataCommand>();
-  app.add_option("name", c->name,
-                 fmt::format("what to write: stories or {}", fmt::join(task_names(), " or ")))
-      ->required()
-      ->type_name("NAME");
-  bind(app, *c);
+  args.add_required("name", "NAME",
+                    fmt::format("what to write: stories or {}", fmt::join(task_names(), " or ")),
+                    c->name);
+  args.bind(*c);
   return [c, &common] { return write_data(*c, common.seed); };
 }
 

@@ -90,10 +90,10 @@ int eval_run(const EvalCommand& c) {
 
 }  // namespace
 
-std::function<int()> eval_command(CLI::App& app, CommonOptions& /*common*/) {
+Action eval_command(Arguments& args, CommonOptions& /*common*/) {
   const auto c = std::make_shared<EvalCommand>();
-  app.add_option("run", c->run, "run folder")->required()->type_name("RUN");
-  bind(app, *c);
+  args.add_required("run", "RUN", "run folder", c->run);
+  args.bind(*c);
   return [c] { return eval_run(*c); };
 }
 

@@ -189,13 +189,13 @@ int gradcheck(const GradcheckCommand& c, std::uint64_t seed) {
 
 }  // namespace
 
-std::function<int()> gradcheck_command(CLI::App& app, CommonOptions& common) {
+Action gradcheck_command(Arguments& args, CommonOptions& common) {
   const auto c = std::make_shared<GradcheckCommand>();
-  app.add_option("name", c->names,
-                 "ops (attention), layers (MultiHeadAttention) or Decoder; none: everything")
-      ->type_name("NAME...");
-  bind(app, *c);
-  app.footer(
+  args.add_list("name", "NAME...",
+                "ops (attention), layers (MultiHeadAttention) or Decoder; none: everything",
+                c->names);
+  args.bind(*c);
+  args.footer(
       "Exit code 0: every check passed. 1: one failed, or is inconclusive: it proved nothing,\n"
       "since more than 10 % of its elements are near a kink, its gradient is below what rounding\n"
       "hides, or its result is not finite one step away, whatever the step. In float as well, "

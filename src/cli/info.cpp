@@ -70,11 +70,12 @@ int info(const std::string& folder) {
 
 }  // namespace
 
-std::function<int()> info_command(CLI::App& app, CommonOptions& common) {
+Action info_command(Arguments& args, CommonOptions& common) {
   const auto folder = std::make_shared<std::string>();
   const auto test = std::make_shared<bool>(false);
-  CLI::Option* const run = app.add_option("run", *folder, "run folder")->type_name("RUN");
-  bind_one(app, "selftest", *test, "compare the BLAS's products with plain loops")->excludes(run);
+  args.add_optional("run", "RUN", "run folder", *folder);
+  args.bind_one("selftest", *test, "compare the BLAS's products with plain loops");
+  args.exclude("--selftest", "run");
   return [folder, test, &common] { return *test ? selftest(common.seed) : info(*folder); };
 }
 

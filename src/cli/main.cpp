@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -14,13 +13,7 @@
 namespace headwise::cli {
 namespace {
 
-struct Row {
-  const char* name;
-  const char* help;
-  Command command;
-};
-
-constexpr Row kCommands[] = {
+constexpr Command kCommands[] = {
     {"train", "train a model on a text or a task; writes a run folder", train_command},
     {"sample", "continue a prompt with a trained model", sample_command},
     {"eval", "loss, bits per token and byte, perplexity of a trained model; a task's right answers",
@@ -33,53 +26,20 @@ constexpr Row kCommands[] = {
     {"info", "version, BLAS, instruction set, threads; or a run's configuration", info_command},
 };
 
-/// CLI11's complaint in our form: what is wrong, with what was given.
-std::string complaint(const CLI::App& app, const CLI::ParseError& e) {
-  std::string where = "headwise";
-  std::vector<std::string> extra = app.remaining();
-  for (const CLI::App* sub : app.get_subcommands()) {
-    where += " " + sub->get_name();
-    for (const std::string& text : sub->remaining()) extra.push_back(text);
-  }
-  // The option, not the value that stands behind it.
-  const auto option = std::find_if(extra.begin(), extra.end(),
-                                   [](const std::string& text) { return text.starts_with("-"); });
-  std::string what = e.what();
-  if (!extra.empty())
-    what = fmt::format("unknown argument '{}'", option == extra.end() ? extra.front() : *option);
-  return fmt::format("{}; see {} --help", what, where);
-}
-
 int run(int argc, char** argv) {
-  CLI::App app("Train small transformers, prove their gradients, see what each head learned.",
-               "headwise");
-  app.require_subcommand(1);
-  app.set_version_flag("--version", HEADWISE_VERSION);
   CommonOptions common;
   if (argc > 0) common.program = argv[0];
-  std::function<int()> chosen;
-  for (const Row& row : kCommands) {
-    CLI::App& sub = *app.add_subcommand(row.name, row.help);
-    bind(sub, common);
-    sub.callback([&chosen, action = row.command(sub, common)] { chosen = action; });
-  }
   try {
-    app.parse(argc, argv);
+    const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
+    const Action action = read_command_line(words, kCommands, common);
     require<UsageError>(common.threads >= 0 && common.threads <= 1024,
                         "--threads: {} is not from 0 to 1024", common.threads);
     if (common.threads != 0) set_threads(static_cast<int>(common.threads));
     if (const char* isa = std::getenv("HEADWISE_ISA")) kernels::limit_isa(isa);
-    const int code = chosen();
+    const int code = action();
     const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
     require<Error>(written, "standard output: cannot be written");
     return code;
-  } catch (const CLI::CallForHelp& e) {
-    return app.exit(e);
-  } catch (const CLI::CallForVersion& e) {
-    return app.exit(e);
-  } catch (const CLI::ParseError& e) {
-    fmt::print(stderr, "headwise: {}\n", complaint(app, e));
-    return kUsage;
   } catch (const UsageError& e) {
     fmt::print(stderr, "headwise: {}\n", e.what());
     return kUsage;

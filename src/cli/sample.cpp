@@ -101,10 +101,11 @@ int sample_run(const SampleCommand& c, std::uint64_t seed) {
 
 }  // namespace
 
-std::function<int()> sample_command(CLI::App& app, CommonOptions& common) {
+Action sample_command(Arguments& args, CommonOptions& common) {
   const auto c = std::make_shared<SampleCommand>();
-  app.add_option("run", c->run, "run folder")->required()->type_name("RUN");
-  bind(app, *c);
+  args.add_required("run", "RUN", "run folder", c->run);
+  args.bind(*c);
+  args.may_be_empty("--prompt");
   return [c, &common] { return sample_run(*c, common.seed); };
 }
 

@@ -164,10 +164,7 @@ void check_files(const StudyCommand& c) {
   check("--patterns", c.patterns);
 }
 
-void check(const StudyCommand& c, const CLI::App& app) {
-  for (const CLI::Option* option : app.get_options())
-    require<UsageError>(option->count() == 0 || !option->results().back().empty(), "{}: is empty",
-                        option->get_name());
+void check(const StudyCommand& c) {
   require<UsageError>(c.sequences >= 1, "--sequences: {} is not 1 or more", c.sequences);
   require<UsageError>(c.text.empty() || c.data.empty(), "--text: cannot be given with --data");
   require<UsageError>(c.clean.empty() == c.corrupt.empty(),
@@ -247,8 +244,8 @@ int study_model(const StudyCommand& c, const Run& run, const Decoder<T>& model,
   return kDone;
 }
 
-int study_run(const StudyCommand& c, const CLI::App& app, std::uint64_t seed) {
-  check(c, app);
+int study_run(const StudyCommand& c, std::uint64_t seed) {
+  check(c);
   const Run run = Run::open(c.run);
   const study::Sets sets = sets_of(c, run, seed);
   const auto study = [&](const auto& model) { return study_model(c, run, model, sets, seed); };
@@ -257,11 +254,11 @@ int study_run(const StudyCommand& c, const CLI::App& app, std::uint64_t seed) {
 
 }  // namespace
 
-std::function<int()> study_command(CLI::App& app, CommonOptions& common) {
+Action study_command(Arguments& args, CommonOptions& common) {
   const auto c = std::make_shared<StudyCommand>();
-  app.add_option("run", c->run, "run folder")->required()->type_name("RUN");
-  bind(app, *c);
-  return [c, &app, &common] { return study_run(*c, app, common.seed); };
+  args.add_required("run", "RUN", "run folder", c->run);
+  args.bind(*c);
+  return [c, &common] { return study_run(*c, common.seed); };
 }
 
 }  // namespace headwise::cli

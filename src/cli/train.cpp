@@ -15,7 +15,7 @@ namespace headwise::cli {
 namespace {
 
 struct TrainCommand {
-  CLI::App* app = nullptr;
+  Arguments* args = nullptr;
   CommonOptions* common = nullptr;
   std::string data, task, preset, out, resume, init_from;
   Index length = 0;
@@ -39,7 +39,7 @@ struct TrainCommand {
     v("dtype", dtype, "precision: f32 or f64");
   }
 
-  [[nodiscard]] bool given(const char* option) const { return app->count(option) > 0; }
+  [[nodiscard]] bool given(const char* option) const { return args->given(option); }
 };
 
 std::string free_folder() {
@@ -91,20 +91,17 @@ int resume(const TrainCommand& c) {
                                                "--sample-every", "--study-every",  "--stop-after",
                                                "--json",         "--threads"};
   Run run = Run::open(c.resume);
-  for (const CLI::Option* option : c.app->get_options()) {
-    const std::string name = fmt::format("--{}", option->get_single_name());
-    const bool free =
-        std::find(std::begin(kMayChange), std::end(kMayChange), name) != std::end(kMayChange);
-    require<UsageError>(free || option->count() == 0,
-                        "{}: belongs to the run {} and cannot change on --resume", name, c.resume);
-  }
+  for (const std::string& option : c.args->all_given())
+    require<UsageError>(
+        std::find(std::begin(kMayChange), std::end(kMayChange), option) != std::end(kMayChange),
+        "{}: belongs to the run {} and cannot change on --resume", option, c.resume);
   RunConfig config = run.config();
   if (!config.blas.empty() && config.blas != blas_description())
     fmt::print(stderr,
                "note: the run was started with {}, this is {}: it goes on, but not with the same "
                "bits as there\n",
                config.blas, blas_description());
-  apply_given(*c.app, config.train);
+  c.args->apply_given(config.train);
   config.train.validate();
   const Material material = material_of_run(run, c.data);
   if (!config.blas.ends_with(blas_description()))
@@ -164,8 +161,8 @@ int start(const TrainCommand& c) {
     config.model = known->config().model;
     if (!c.given("--dtype")) config.dtype = known->config().dtype;
   }
-  apply_given(*c.app, config.model);
-  apply_given(*c.app, config.train);
+  c.args->apply_given(config.model);
+  c.args->apply_given(config.train);
   if (!c.given("--min-lr")) config.train.min_lr = config.train.lr / 10;
   config.train.validate();
   config.model.vocab = 1;  // the rest is wrong or right before any text is read
@@ -184,15 +181,15 @@ int start(const TrainCommand& c) {
 
 }  // namespace
 
-std::function<int()> train_command(CLI::App& app, CommonOptions& common) {
+Action train_command(Arguments& args, CommonOptions& common) {
   const auto c = std::make_shared<TrainCommand>();
-  c->app = &app;
+  c->args = &args;
   c->common = &common;
-  bind(app, *c);
-  bind(app, c->model);
-  bind(app, c->train);
-  bind(app, c->loop);
-  app.get_option("--min-lr")->default_str("a tenth of --lr");
+  args.bind(*c);
+  args.bind(c->model);
+  args.bind(c->train);
+  args.bind(c->loop);
+  args.describe_default("--min-lr", "a tenth of --lr");
   return [c] {
     c->loop.validate();
     return c->resume.empty() ? start(*c) : resume(*c);

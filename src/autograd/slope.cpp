@@ -19,14 +19,14 @@ double projected(std::span<const double> w, const Tensor<T>& a, const Tensor<T>&
   return sum;
 }
 
-enum class Values { finite, overflow, nan };
+enum class Finiteness { finite, overflow, nan };
 
 template <Real T>
-Values kind_of(const Tensor<T>& y) {
-  Values kind = Values::finite;
+Finiteness kind_of(const Tensor<T>& y) {
+  Finiteness kind = Finiteness::finite;
   for (const T v : y.values()) {
-    if (std::isnan(v)) return Values::nan;
-    if (std::isinf(v)) kind = Values::overflow;
+    if (std::isnan(v)) return Finiteness::nan;
+    if (std::isinf(v)) kind = Finiteness::overflow;
   }
   return kind;
 }
@@ -55,9 +55,9 @@ Slope slope(const Tensor<T>& y, std::span<const double> w, double h, Line<T>& li
     s.reshaped = above.shape() != y.shape() || below.shape() != y.shape();
     if (s.reshaped) return s;
     for (const Tensor<T>* one : {&above, &below}) {
-      const Values kind = kind_of(*one);
-      nan = nan || kind == Values::nan;
-      s.overflow = s.overflow || kind == Values::overflow;
+      const Finiteness kind = kind_of(*one);
+      nan = nan || kind == Finiteness::nan;
+      s.overflow = s.overflow || kind == Finiteness::overflow;
     }
     const double up = line.distance(h), down = line.distance(-h), both = up - down;
     central[k] = projected(w, above, below) / both;

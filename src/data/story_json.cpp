@@ -7,10 +7,10 @@
 namespace headwise {
 namespace {
 
-using json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
-json of(const Story& story, const Mention& m) {
-  json word = {{"at", {m.begin, m.end}}, {"word", story.word(m)}, {"number", name_of(m.number)}};
+Json of(const Story& story, const Mention& m) {
+  Json word = {{"at", {m.begin, m.end}}, {"word", story.word(m)}, {"number", name_of(m.number)}};
   if (m.gender != Gender::none) word["gender"] = name_of(m.gender);
   if (m.sense != Sense::none) word["sense"] = name_of(m.sense);
   return word;
@@ -20,9 +20,9 @@ json of(const Story& story, const Mention& m) {
 
 std::string annotation(const Story& story) {
   const auto word = [&](const Mention& m) { return of(story, m); };
-  json verbs = json::array(), pronouns = json::array(), banks = json::array();
+  Json verbs = Json::array(), pronouns = Json::array(), banks = Json::array();
   for (const Agreement& a : story.verbs) {
-    json attractors = json::array();
+    Json attractors = Json::array();
     for (const Mention& m : a.attractors) attractors.push_back(word(m));
     verbs.push_back(
         {{"verb", word(a.verb)}, {"subject", word(a.subject)}, {"attractors", attractors}});
@@ -30,7 +30,7 @@ std::string annotation(const Story& story) {
   for (const Reference& r : story.pronouns)
     pronouns.push_back({{"pronoun", word(r.pronoun)}, {"antecedent", word(r.antecedent)}});
   for (const Bank& b : story.banks) banks.push_back({{"bank", word(b.word)}, {"cue", word(b.cue)}});
-  return json{{"text", story.text},
+  return Json{{"text", story.text},
               {"sentences", story.sentences},
               {"verbs", verbs},
               {"pronouns", pronouns},

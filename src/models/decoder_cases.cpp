@@ -7,7 +7,7 @@ namespace headwise {
 namespace {
 
 /// Large enough that gradients stand far above what rounding hides.
-constexpr double kStd = 0.5;
+constexpr double kInitStd = 0.5;
 struct Setting {
   std::string label;
   ModelConfig config;
@@ -55,9 +55,9 @@ template <Real T>
 GradCase decoder_case(const Setting& s, std::uint64_t seed) {
   Rng rng(seed);
   ModelConfig config = s.config;
-  config.init_std = kStd;
+  config.init_std = kInitStd;
   Decoder<T> model(config, rng);
-  roughen(model, kStd, seed + 1);
+  roughen(model, kInitStd, seed + 1);
   const Shape shape{2, config.context};
   const Ids ids = random_ids(shape, config.vocab, false, rng);
   const Ids labels = random_ids(shape, config.vocab, s.ignored, rng);

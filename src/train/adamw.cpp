@@ -16,21 +16,21 @@ AdamW<T>::AdamW(const AdamWOptions& options) : options_(options) {
 
 namespace {
 
-/// A block of the elements of one of several tensors.
-struct Block {
+/// A run of elements of one of several tensors.
+struct Chunk {
   std::size_t tensor;
   Index begin, end;
 };
 
-/// The blocks of tensors of the given sizes, for one parallel loop over all of them: most of a
+/// The chunks of tensors of the given sizes, for one parallel loop over all of them: most of a
 /// model's tensors are small.
-std::vector<Block> blocks_of(const std::vector<Index>& sizes) {
-  constexpr Index kBlock = 16 * 1024;
-  std::vector<Block> blocks;
+std::vector<Chunk> chunks_of(const std::vector<Index>& sizes) {
+  constexpr Index kChunk = 16 * 1024;
+  std::vector<Chunk> chunks;
   for (std::size_t i = 0; i < sizes.size(); ++i)
-    for (Index at = 0; at < sizes[i]; at += kBlock)
-      blocks.push_back({i, at, std::min(at + kBlock, sizes[i])});
-  return blocks;
+    for (Index at = 0; at < sizes[i]; at += kChunk)
+      chunks.push_back({i, at, std::min(at + kChunk, sizes[i])});
+  return chunks;
 }
 
 }  // namespace
@@ -70,22 +70,22 @@ void AdamW<T>::update(const std::vector<Update>& updates, double lr, double grad
                     m->square.data(),
                     p->value.data()});
   }
-  const std::vector<Block> blocks = blocks_of(sizes);
-  parallel_for(static_cast<Index>(blocks.size()), 1, [&](Index i, Index) {
-    const Block& b = blocks[static_cast<std::size_t>(i)];
-    const Job& j = jobs[b.tensor];
-    kernels::adamw(j.step, j.grad + b.begin, j.mean + b.begin, j.square + b.begin,
-                   j.value + b.begin, b.end - b.begin);
+  const std::vector<Chunk> chunks = chunks_of(sizes);
+  parallel_for(static_cast<Index>(chunks.size()), 1, [&](Index i, Index) {
+    const Chunk& c = chunks[static_cast<std::size_t>(i)];
+    const Job& j = jobs[c.tensor];
+    kernels::adamw(j.step, j.grad + c.begin, j.mean + c.begin, j.square + c.begin,
+                   j.value + c.begin, c.end - c.begin);
   });
 }
 
 template <Real T>
 double squared_norm(const Tensor<T>& x) {
-  constexpr Index kBlock = 16 * 1024;
-  std::vector<double> parts(static_cast<std::size_t>((x.size() + kBlock - 1) / kBlock));
+  constexpr Index kChunk = 16 * 1024;
+  std::vector<double> parts(static_cast<std::size_t>((x.size() + kChunk - 1) / kChunk));
   const T* in = x.data();
-  parallel_for(x.size(), kBlock, [&](Index begin, Index end) {
-    parts[static_cast<std::size_t>(begin / kBlock)] = kernels::sum_squares(in + begin, end - begin);
+  parallel_for(x.size(), kChunk, [&](Index begin, Index end) {
+    parts[static_cast<std::size_t>(begin / kChunk)] = kernels::sum_squares(in + begin, end - begin);
   });
   double total = 0;
   for (const double part : parts) total += part;

@@ -7,6 +7,7 @@
 #include "headwise/autograd/gradcheck.hpp"
 #include "headwise/ops/ops.hpp"
 #include "support/catch.hpp"
+#include "support/numbers.hpp"
 #include "support/tensors.hpp"
 
 using namespace headwise;
@@ -16,9 +17,6 @@ using Catch::Matchers::Contains;
 namespace {
 
 using Vars = std::vector<Var<double>>;
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 const Function<double> kLog = [](const Vars& v) { return log(v[0]); };
 const Function<double> kTwiceTheSlope = [](const Vars& v) {  // of a logarithm

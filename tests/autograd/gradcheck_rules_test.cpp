@@ -15,7 +15,7 @@ namespace {
 
 using Vars = std::vector<Var<double>>;
 
-const Tensor<double> kInput = random_tensor<double>({3, 4}, 5);
+const Tensor<double> kRuleInput = random_tensor<double>({3, 4}, 5);
 
 /// x + 0 with a backward of one's own.
 Function<double> copy_with(Backward<double> backward) {
@@ -39,7 +39,7 @@ std::string problem(const GradReport& report) {
 
 TEST_CASE("a right backward has no problems", "[gradcheck]") {
   const GradReport report =
-      gradcheck(copy_with([](const auto& dy, auto& d) { d.add(0, dy); }), {kInput});
+      gradcheck(copy_with([](const auto& dy, auto& d) { d.add(0, dy); }), {kRuleInput});
   CHECK(report.verdict == Verdict::pass);
   CHECK(report.problems.empty());
   CHECK(report.diagnosis.fault == Fault::none);
@@ -50,10 +50,10 @@ TEST_CASE("a forward pass that is not the same twice is called not deterministic
   const auto f = [&](const Vars& v) {
     return v[0] * Var<double>(Tensor<double>({}, {1.0 + 1e-12 * ++calls}));
   };
-  CHECK_THAT(problem(gradcheck(f, {kInput})), Contains("not deterministic: two calls"));
-  CHECK(gradcheck(f, {kInput}).tensors.empty());  // never a plain wrong gradient
+  CHECK_THAT(problem(gradcheck(f, {kRuleInput})), Contains("not deterministic: two calls"));
+  CHECK(gradcheck(f, {kRuleInput}).tensors.empty());  // never a plain wrong gradient
   const auto another_way = [&](const Vars& v) { return ++calls % 2 == 0 ? v[0] : -v[0]; };
-  CHECK_THAT(problem(gradcheck(another_way, {kInput})), Contains("takes another way"));
+  CHECK_THAT(problem(gradcheck(another_way, {kRuleInput})), Contains("takes another way"));
 }
 
 TEST_CASE("a random record is found where the result does not show it", "[gradcheck]") {
@@ -62,7 +62,7 @@ TEST_CASE("a random record is found where the result does not show it", "[gradch
     return v[0] + dropout(v[0], 0.5, &rng) * Var<double>(Tensor<double>({}, {0}));
   };
   CHECK_THAT(
-      problem(gradcheck(f, {kInput})),
+      problem(gradcheck(f, {kRuleInput})),
       Contains("two calls with the same inputs give values of record 1 (dropout) that differ"));
 }
 
@@ -73,8 +73,8 @@ TEST_CASE("a backward that is not the same twice is called not deterministic", "
     dx.data()[2] *= 1 + 1e-12 * ++calls;
     d.add(0, dx);
   });
-  CHECK_THAT(problem(gradcheck(f, {kInput})), Contains("two backward passes"));
-  CHECK(gradcheck(f, {kInput}, {.nondet_tol = 1e-6}).verdict == Verdict::pass);
+  CHECK_THAT(problem(gradcheck(f, {kRuleInput})), Contains("two backward passes"));
+  CHECK(gradcheck(f, {kRuleInput}, {.nondet_tol = 1e-6}).verdict == Verdict::pass);
 }
 
 TEST_CASE("zero for the result must give zero for the inputs", "[gradcheck]") {
@@ -83,13 +83,13 @@ TEST_CASE("zero for the result must give zero for the inputs", "[gradcheck]") {
     dx.data()[0] += 1e-12;
     d.add(0, dx);
   });
-  CHECK_THAT(problem(gradcheck(f, {kInput})),
+  CHECK_THAT(problem(gradcheck(f, {kRuleInput})),
              Contains("a gradient of zero for the result gives 1e-12 for input 0, element 0"));
 }
 
 TEST_CASE("a backward that assigns is found, though nothing else adds", "[gradcheck]") {
   const auto f = copy_with([](const auto& dy, auto& d) { *d[0] = dy; });
-  const GradReport report = gradcheck(f, {kInput});
+  const GradReport report = gradcheck(f, {kRuleInput});
   CHECK_THAT(problem(report), Contains("record 1 (copy) writes over the gradient of input 0"));
   CHECK(report.diagnosis.fault == Fault::accumulation);
   CHECK(report.diagnosis.record.number == 1);
@@ -116,7 +116,7 @@ TEST_CASE("an input that does not come back as it was is found", "[gradcheck]") 
 }
 
 TEST_CASE("a parameter that gets no gradient is named and proves nothing", "[gradcheck]") {
-  const Param<double> used{.value = kInput, .grad = {}}, unused{.value = kInput, .grad = {}};
+  const Param<double> used{.value = kRuleInput, .grad = {}}, unused{.value = kRuleInput, .grad = {}};
   const Subject<double> subject{[&](Tape<double>& tape) { return square(tape.use(used)); },
                                 {{"used", &used}, {"unused", &unused}}};
   const GradReport report = gradcheck(subject);
@@ -130,7 +130,7 @@ TEST_CASE("an input behind a cut graph is named with the record that reads it", 
     const Var<double> cut(exp(v[0]).value());  // a constant from here on
     return tanh(cut * v[1]);
   };
-  const GradReport report = gradcheck(f, {kInput, random_tensor<double>({3, 4}, 6)});
+  const GradReport report = gradcheck(f, {kRuleInput, random_tensor<double>({3, 4}, 6)});
   CHECK(report.verdict == Verdict::fail);
   CHECK(report.where.starts_with("input 0"));
   CHECK_THAT(report.diagnosis.reason,
@@ -146,7 +146,7 @@ TEST_CASE("a backward whose gradient has the broadcast shape is a missing reduct
                     d.add(1, dy);
                   });
   };
-  const GradReport report = gradcheck(f, {kInput, random_tensor<double>({4}, 2)});
+  const GradReport report = gradcheck(f, {kRuleInput, random_tensor<double>({4}, 2)});
   CHECK(problem(report) == "backward: gradient (3,4) of input 1 ('leaf') must have its shape (4)");
   CHECK(report.diagnosis.fault == Fault::reduction);
   CHECK(report.diagnosis.record.op == "add");
@@ -218,7 +218,7 @@ TEST_CASE("float is checked with a step that float can tell", "[gradcheck]") {  
 
 TEST_CASE("fast mode compares one direction, and says what it may miss", "[gradcheck]") {
   const auto f = [](const Vars& v) { return softmax(v[0]); };
-  const GradReport right = gradcheck(f, {kInput}, {.fast = true});
+  const GradReport right = gradcheck(f, {kRuleInput}, {.fast = true});
   CHECK(right.verdict == Verdict::pass);
   CHECK(right.where == "input 0, a random direction");
   CHECK_THAT(right.notes.at(0), Contains("goes unseen with probability"));
@@ -229,7 +229,7 @@ TEST_CASE("fast mode compares one direction, and says what it may miss", "[gradc
       d.add(0, dx);
     });
     // A failure is explained by elements, as without fast mode.
-    const GradReport report = gradcheck(wrong, {kInput}, {.fast = true});
+    const GradReport report = gradcheck(wrong, {kRuleInput}, {.fast = true});
     CHECK(report.verdict == Verdict::fail);
     CHECK(report.where == fmt::format("input 0, element {}", element));
     CHECK(report.diagnosis.record.op == "copy");
@@ -274,7 +274,7 @@ TEST_CASE("the report does not depend on the number of threads", "[gradcheck]") 
   for (const int n : {1, 2, 4}) {
     const Threads threads(n);
     texts.push_back(describe(
-        gradcheck(f, {kInput, random_tensor<double>({5, 4}, 1), random_tensor<double>({5}, 2)})));
+        gradcheck(f, {kRuleInput, random_tensor<double>({5, 4}, 1), random_tensor<double>({5}, 2)})));
   }
   CHECK(texts[0] == texts[1]);
   CHECK(texts[0] == texts[2]);
@@ -290,11 +290,11 @@ TEST_CASE("options that cannot be are refused with their values", "[gradcheck][e
       GradOptions options;
       options.*number = value;
       CAPTURE(value);
-      CHECK_THROWS_AS(gradcheck([](const Vars& v) { return v[0]; }, {kInput}, options), UsageError);
+      CHECK_THROWS_AS(gradcheck([](const Vars& v) { return v[0]; }, {kRuleInput}, options), UsageError);
     }
-  CHECK_THROWS_AS(gradcheck([](const Vars& v) { return v[0]; }, {kInput}, {.sample = -1}),
+  CHECK_THROWS_AS(gradcheck([](const Vars& v) { return v[0]; }, {kRuleInput}, {.sample = -1}),
                   UsageError);
-  CHECK_THROWS_WITH(gradcheck([](const Vars& v) { return v[0]; }, {kInput}, {.rtol = HUGE_VAL}),
+  CHECK_THROWS_WITH(gradcheck([](const Vars& v) { return v[0]; }, {kRuleInput}, {.rtol = HUGE_VAL}),
                     Contains("rtol inf") && Contains("must be finite and not negative"));
 }
 
@@ -305,16 +305,16 @@ TEST_CASE("a report says why there was nothing to compare", "[gradcheck]") {
     return report.notes;
   };
   using Notes = std::vector<std::string>;
-  CHECK(notes([](const Vars&) { return Var<double>(kInput); }, {}) ==
+  CHECK(notes([](const Vars&) { return Var<double>(kRuleInput); }, {}) ==
         Notes{"there is nothing to check: the forward pass takes no input and no trainable "
               "parameter from the tape"});
   CHECK(notes([](const Vars& v) { return sum(v[0]); }, {Tensor<double>::zeros({0})}) ==
         Notes{"input 0: it has no elements"});
-  CHECK(notes([](const Vars& v) { return square(v[1]); }, {kInput, kInput}) ==
+  CHECK(notes([](const Vars& v) { return square(v[1]); }, {kRuleInput, kRuleInput}) ==
         Notes{"input 0: no gradient reaches it, and the result does not change with it: there is "
               "nothing to prove"});
   const GradReport cut = gradcheck(
-      [](const Vars& v) { return square(v[1]) + Var<double>(v[0].value()); }, {kInput, kInput});
+      [](const Vars& v) { return square(v[1]) + Var<double>(v[0].value()); }, {kRuleInput, kRuleInput});
   CHECK(cut.verdict == Verdict::fail);
   CHECK(cut.tensors.at(0).note == "no gradient reaches it, but the result changes with it");
 }
@@ -326,7 +326,7 @@ TEST_CASE("a report tells each note once, and how many elements were looked at",
       ++n;
     return n;
   };
-  const GradReport blind = gradcheck([](const Vars& v) { return square(v[1]); }, {kInput, kInput});
+  const GradReport blind = gradcheck([](const Vars& v) { return square(v[1]); }, {kRuleInput, kRuleInput});
   CHECK(times(describe(blind), "no gradient reaches it") == 1);
   const Tensor<double> large = random_tensor<double>({100, 100}, 1);
   const GradReport some =
@@ -357,7 +357,7 @@ TEST_CASE("a backward that assigns a gradient of another shape is refused", "[gr
                     *d[1] = dy;
                   });
   };
-  const GradReport report = gradcheck(f, {kInput, random_tensor<double>({4}, 2)});
+  const GradReport report = gradcheck(f, {kRuleInput, random_tensor<double>({4}, 2)});
   CHECK(problem(report) == "backward: 'add' left a gradient (3,4) for its input 1 of shape (4)");
   CHECK(report.diagnosis.fault == Fault::reduction);
 }

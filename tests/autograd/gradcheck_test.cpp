@@ -57,7 +57,7 @@ Function<double> wave(double f) {
   };
 }
 
-const Tensor<double> kInput = random_tensor<double>({3, 3}, 5);
+const Tensor<double> kSquareInput = random_tensor<double>({3, 3}, 5);
 
 }  // namespace
 
@@ -126,7 +126,7 @@ TEST_CASE("a dropped term of a sum of two fails", "[gradcheck]") {
                   });
   };
   // On constants the sum above records nothing, on a leaf it must not either: take its value.
-  CHECK(gradcheck(f, {kInput}).verdict == Verdict::fail);
+  CHECK(gradcheck(f, {kSquareInput}).verdict == Verdict::fail);
 }
 
 TEST_CASE("a failure names the input, the element and both values", "[gradcheck]") {
@@ -160,7 +160,7 @@ TEST_CASE("one wrong input among right ones fails, wherever it stands", "[gradch
           d.add(i, i == wrong ? mul<double>(dy, Tensor<double>({}, {-1})).value() : dy);
       });
     };
-    const GradReport report = gradcheck(f, {kInput, kInput, kInput});
+    const GradReport report = gradcheck(f, {kSquareInput, kSquareInput, kSquareInput});
     CHECK(report.verdict == Verdict::fail);
     CHECK(report.where.substr(0, 7) == fmt::format("input {}", wrong));
   }
@@ -170,7 +170,8 @@ TEST_CASE("a NaN in a gradient or a result fails", "[gradcheck]") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Index at : {0, 4, 8}) {
     CAPTURE(at);
-    const GradReport analytic = gradcheck(cube([&](auto& g) { g.data()[at] = nan; }), {kInput});
+    const GradReport analytic =
+        gradcheck(cube([&](auto& g) { g.data()[at] = nan; }), {kSquareInput});
     CHECK(analytic.verdict == Verdict::fail);
     CHECK(analytic.where == fmt::format("input 0, element {}", at));
     CHECK(std::isnan(analytic.analytic));
@@ -179,16 +180,17 @@ TEST_CASE("a NaN in a gradient or a result fails", "[gradcheck]") {
   CHECK(gradcheck(cube([&](auto& g) {
                     g = Tensor<double>::full({3, 3}, nan);
                   }),
-                  {kInput})
+                  {kSquareInput})
             .verdict == Verdict::fail);
   CHECK(gradcheck([&](const Vars& v) { return mul<double>(v[0], Tensor<double>({}, {nan})); },
-                  {kInput})
+                  {kSquareInput})
             .verdict == Verdict::fail);
 }
 
 TEST_CASE("an infinite gradient fails", "[gradcheck]") {
   const double inf = std::numeric_limits<double>::infinity();
-  CHECK(gradcheck(cube([&](auto& g) { g.data()[1] = inf; }), {kInput}).verdict == Verdict::fail);
+  CHECK(gradcheck(cube([&](auto& g) { g.data()[1] = inf; }), {kSquareInput}).verdict ==
+        Verdict::fail);
 }
 
 TEST_CASE("a function blind to its input is inconclusive, never a pass", "[gradcheck]") {
@@ -198,9 +200,9 @@ TEST_CASE("a function blind to its input is inconclusive, never a pass", "[gradc
     return add<double>(mul<double>(v[0], Tensor<double>({}, {0})), Tensor<double>({}, {1}));
   };
   const auto always_zero = [](const Vars& v) { return sub(v[0], v[0]); };
-  CHECK(gradcheck(constant, {kInput}).verdict == Verdict::inconclusive);
-  CHECK(gradcheck(zero_slope, {kInput}).verdict == Verdict::inconclusive);
-  CHECK(gradcheck(always_zero, {kInput}).verdict == Verdict::inconclusive);
+  CHECK(gradcheck(constant, {kSquareInput}).verdict == Verdict::inconclusive);
+  CHECK(gradcheck(zero_slope, {kSquareInput}).verdict == Verdict::inconclusive);
+  CHECK(gradcheck(always_zero, {kSquareInput}).verdict == Verdict::inconclusive);
   CHECK(gradcheck(constant, {}).verdict == Verdict::inconclusive);
   CHECK(gradcheck([](const Vars& v) { return sum(v[0]); }, {Tensor<double>::zeros({0})}).verdict ==
         Verdict::inconclusive);
@@ -210,7 +212,7 @@ TEST_CASE("an input that proves nothing is not hidden by one that passes", "[gra
   const auto first_only = [](const Vars& v) {
     return add<double>(v[0], mul<double>(v[1], Tensor<double>({}, {0})));
   };
-  const GradReport report = gradcheck(first_only, {kInput, kInput});
+  const GradReport report = gradcheck(first_only, {kSquareInput, kSquareInput});
   CHECK(report.verdict == Verdict::inconclusive);
   CHECK(report.where.substr(0, 7) == "input 1");
 }
@@ -218,26 +220,26 @@ TEST_CASE("an input that proves nothing is not hidden by one that passes", "[gra
 TEST_CASE("a gradient below what rounding allows is inconclusive", "[gradcheck]") {
   // 1e9 + x: the digits of x are lost in the result.
   const auto f = [](const Vars& v) { return add<double>(v[0], Tensor<double>({}, {1e9})); };
-  CHECK(gradcheck(f, {kInput}).verdict == Verdict::inconclusive);
+  CHECK(gradcheck(f, {kSquareInput}).verdict == Verdict::inconclusive);
 }
 
 TEST_CASE("a result cut off from a tape that matters fails", "[gradcheck]") {
   // The value depends on x, but the op returned a constant.
   const auto cut = [](const Vars& v) { return Var<double>(mul(v[0], v[0]).value()); };
-  const GradReport report = gradcheck(cut, {kInput});
+  const GradReport report = gradcheck(cut, {kSquareInput});
   CHECK(report.verdict == Verdict::fail);
   CHECK(report.analytic == 0);
 }
 
 TEST_CASE("a result whose shape depends on the input fails", "[gradcheck]") {
   const auto f = [](const Vars& v) {
-    const Index n = v[0].value().data()[0] > kInput.data()[0] ? 2 : 3;
+    const Index n = v[0].value().data()[0] > kSquareInput.data()[0] ? 2 : 3;
     return record("odd", Tensor<double>::zeros({n}), {v[0]},
                   [](const Tensor<double>&, Grads<double>& d) {
-                    d.add(0, Tensor<double>::zeros(kInput.shape()));
+                    d.add(0, Tensor<double>::zeros(kSquareInput.shape()));
                   });
   };
-  const GradReport report = gradcheck(f, {kInput});
+  const GradReport report = gradcheck(f, {kSquareInput});
   CHECK(report.verdict == Verdict::fail);
   CHECK(report.tensors.at(0).note == "the result's shape, (3) here, changes when it moves");
 }

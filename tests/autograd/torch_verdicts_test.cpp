@@ -41,7 +41,7 @@ T wave(double k, const Shape& shape, double more = 0) {
 
 V number(double x) { return T({}, {x}); }
 
-const T kX = wave(1, {3, 4}), kPositive = wave(1, {3, 4}, 1.5), kSquare = wave(2, {3, 3});
+const T kWave = wave(1, {3, 4}), kPositive = wave(1, {3, 4}, 1.5), kSquare = wave(2, {3, 3});
 const Ids kIds({4}, {2, 0, 2, 1}), kLabels({3}, {1, kIgnore, 3});
 
 /// The gradients of the inputs x of some y that a test's backward gives.
@@ -101,41 +101,43 @@ Vars mean_over_all(const V& dy, const Vars& x, const V&) {
 
 std::vector<Judged> right() {
   return {
-      {"matmul", [](auto& v) { return matmul(v[0], v[1]); }, {kX, wave(2, {4, 2})}},
+      {"matmul", [](auto& v) { return matmul(v[0], v[1]); }, {kWave, wave(2, {4, 2})}},
       {"matmul batched",
        [](auto& v) { return matmul(v[0], v[1]); },
        {wave(1, {2, 3, 4}), wave(2, {4, 2})}},
       {"linear",
        [](auto& v) { return linear(v[0], v[1], v[2]); },
-       {kX, wave(2, {2, 4}), wave(3, {2})}},
+       {kWave, wave(2, {2, 4}), wave(3, {2})}},
       {"layer_norm",
        [](auto& v) { return layer_norm(v[0], v[1], v[2]); },
-       {kX, wave(2, {4}), wave(3, {4})}},
-      {"softmax", [](auto& v) { return softmax(v[0]); }, {kX}},
-      {"log_softmax", [](auto& v) { return log_softmax(v[0]); }, {kX}},
-      {"gelu exact", [](auto& v) { return gelu(v[0]); }, {kX}},
-      {"gelu tanh", [](auto& v) { return gelu(v[0], Gelu::tanh); }, {kX}},
-      {"cross_entropy ignored label", [](auto& v) { return cross_entropy(v[0], kLabels); }, {kX}},
+       {kWave, wave(2, {4}), wave(3, {4})}},
+      {"softmax", [](auto& v) { return softmax(v[0]); }, {kWave}},
+      {"log_softmax", [](auto& v) { return log_softmax(v[0]); }, {kWave}},
+      {"gelu exact", [](auto& v) { return gelu(v[0]); }, {kWave}},
+      {"gelu tanh", [](auto& v) { return gelu(v[0], Gelu::tanh); }, {kWave}},
+      {"cross_entropy ignored label",
+       [](auto& v) { return cross_entropy(v[0], kLabels); },
+       {kWave}},
       {"attention causal",
        [](auto& v) { return attention(v[0], v[1], v[2], {.heads = 2}); },
        {wave(1, {1, 4, 6}), wave(2, {1, 4, 6}), wave(3, {1, 4, 6})}},
-      {"tanh", [](auto& v) { return tanh(v[0]); }, {kX}},
-      {"sigmoid", [](auto& v) { return sigmoid(v[0]); }, {kX}},
-      {"exp", [](auto& v) { return exp(v[0]); }, {kX}},
+      {"tanh", [](auto& v) { return tanh(v[0]); }, {kWave}},
+      {"sigmoid", [](auto& v) { return sigmoid(v[0]); }, {kWave}},
+      {"exp", [](auto& v) { return exp(v[0]); }, {kWave}},
       {"log", [](auto& v) { return log(v[0]); }, {kPositive}},
       {"sqrt", [](auto& v) { return sqrt(v[0]); }, {kPositive}},
       {"pow 1.5", [](auto& v) { return pow(v[0], 1.5); }, {kPositive}},
-      {"max of a row", [](auto& v) { return max(v[0], {-1}); }, {kX}},
-      {"mean of a column", [](auto& v) { return mean(v[0], {0}); }, {kX}},
-      {"add broadcast", [](auto& v) { return v[0] + v[1]; }, {kX, wave(2, {4})}},
-      {"mul broadcast", [](auto& v) { return v[0] * v[1]; }, {kX, wave(2, {3, 1})}},
-      {"div broadcast", [](auto& v) { return v[0] / v[1]; }, {kX, wave(2, {4}, 2)}},
-      {"embedding repeated ids", [](auto& v) { return embedding(v[0], kIds); }, {kX}},
-      {"input used twice", [](auto& v) { return v[0] * v[0] + v[0]; }, {kX}},
+      {"max of a row", [](auto& v) { return max(v[0], {-1}); }, {kWave}},
+      {"mean of a column", [](auto& v) { return mean(v[0], {0}); }, {kWave}},
+      {"add broadcast", [](auto& v) { return v[0] + v[1]; }, {kWave, wave(2, {4})}},
+      {"mul broadcast", [](auto& v) { return v[0] * v[1]; }, {kWave, wave(2, {3, 1})}},
+      {"div broadcast", [](auto& v) { return v[0] / v[1]; }, {kWave, wave(2, {4}, 2)}},
+      {"embedding repeated ids", [](auto& v) { return embedding(v[0], kIds); }, {kWave}},
+      {"input used twice", [](auto& v) { return v[0] * v[0] + v[0]; }, {kWave}},
       {"sigmoid of a transposed input",
        [](auto& v) { return sigmoid(v[0]); },
        {transpose<double>(wave(1, {3, 5})).value()}},
-      {"square by hand", square_with([](const V& g) { return g; }), {kX}},
+      {"square by hand", square_with([](const V& g) { return g; }), {kWave}},
   };
 }
 
@@ -164,7 +166,7 @@ std::vector<Judged> wrong_squares() {
        }},
   };
   std::vector<Judged> all;
-  for (const auto& [name, spoil] : spoils) all.push_back({name, square_with(spoil), {kX}});
+  for (const auto& [name, spoil] : spoils) all.push_back({name, square_with(spoil), {kWave}});
   return all;
 }
 
@@ -191,35 +193,35 @@ std::vector<Judged> wrong_ops() {
                 [](auto& dy, auto&, auto&) {
                   return Vars{dy, reshape(slice(dy, 0, 0, 1), {4})};
                 }),
-       {kX, wave(2, {4})}},
+       {kWave, wave(2, {4})}},
       {"softmax without inner product",
        mistaken([](auto& v) { return softmax(v[0]); },
                 [](auto& dy, auto&, auto& y) { return Vars{dy * y}; }),
-       {kX}},
+       {kWave}},
       {"layer_norm without mean term",
        mistaken([](auto& v) { return layer_norm<double>(v[0], {}, {}); }, norm_without_mean),
-       {kX}},
+       {kWave}},
       {"gelu slope at y",
        mistaken([](auto& v) { return gelu(v[0]); },
                 [](auto& dy, auto&, auto& y) { return Vars{dy * gelu_slope(y)}; }),
-       {kX}},
+       {kWave}},
       {"tanh slope from x",
        mistaken([](auto& v) { return tanh(v[0]); },
                 [](auto& dy, auto& x, auto&) { return Vars{dy * (number(1) - square(x[0]))}; }),
-       {kX}},
-      {"factor taken for a constant", [](auto& v) { return v[0] * V(v[0].value()); }, {kX}},
+       {kWave}},
+      {"factor taken for a constant", [](auto& v) { return v[0] * V(v[0].value()); }, {kWave}},
       {"dropout with a new mask",
        [masks](auto& v) {
          Rng rng(++*masks);
          return dropout(v[0], 0.5, &rng);
        },
-       {kX}},
+       {kWave}},
       {"embedding assigns repeated ids",
        mistaken([](auto& v) { return embedding(v[0], kIds); }, rows_assigned),
-       {kX}},
+       {kWave}},
       {"cross_entropy mean over ignored",
        mistaken([](auto& v) { return cross_entropy(v[0], kLabels); }, mean_over_all),
-       {kX}},
+       {kWave}},
   };
 }
 
@@ -234,18 +236,18 @@ struct Difference {
 std::vector<Difference> differences() {
   const V scales = T({2}, {1e11, 1}), doubled = T({2}, {1, 2});
   return {
-      {{"sum of a softmax", [](auto& v) { return sum(softmax(v[0])); }, {kX}},
+      {{"sum of a softmax", [](auto& v) { return sum(softmax(v[0])); }, {kWave}},
        true,
        Verdict::inconclusive,
        "zero on both sides proves nothing: a backward that is missing gives it too"},
-      {{"1e-5 off", square_with([](const V& g) { return number(1 + 1e-5) * g; }), {kX}},
+      {{"1e-5 off", square_with([](const V& g) { return number(1 + 1e-5) * g; }), {kWave}},
        true,
        Verdict::fail,
        "torch's rtol of 1e-3 hides it; extrapolated differences see 1e-7"},
       {{"small and doubled",
         mistaken([](auto& v) { return number(1e-6) * squared(v); },
                  [](auto& dy, auto& x, auto&) { return Vars{number(4e-6) * x[0] * dy}; }),
-        {kX}},
+        {kWave}},
        true,
        Verdict::fail,
        "torch's atol of 1e-5 passes any gradient that small; ours is 0"},
@@ -333,10 +335,10 @@ TEST_CASE("one number repeated is copied before its elements are moved", "[gradc
 
 TEST_CASE("two inputs that share their storage are moved one at a time", "[gradcheck]") {
   const GradReport report =
-      gradcheck([](const Vars& v) { return sum(v[0] * square(v[1])); }, {kX, kX});
+      gradcheck([](const Vars& v) { return sum(v[0] * square(v[1])); }, {kWave, kWave});
   CHECK(report.verdict == Verdict::pass);
-  CHECK(relative_gap(report.tensors.at(0).n, square<double>(kX).value()) < 1e-9);
-  CHECK(relative_gap(report.tensors.at(1).n, (number(2) * squared({kX})).value()) < 1e-9);
+  CHECK(relative_gap(report.tensors.at(0).n, square<double>(kWave).value()) < 1e-9);
+  CHECK(relative_gap(report.tensors.at(1).n, (number(2) * squared({kWave})).value()) < 1e-9);
 }
 
 TEST_CASE("a transposed input's gradient is in its own order", "[gradcheck]") {
@@ -354,7 +356,7 @@ TEST_CASE("a function blind to one input is not passed", "[gradcheck]") {
   };
   const Function<double> takes_nothing = [](const Vars& v) { return square(v[1]); };
   for (const auto& f : {sees_nothing, takes_nothing}) {
-    const GradReport report = gradcheck(f, {kX, kSquare});
+    const GradReport report = gradcheck(f, {kWave, kSquare});
     INFO(describe(report));
     CHECK(report.verdict == Verdict::inconclusive);
     CHECK(report.tensors.at(0).verdict == Verdict::inconclusive);

@@ -11,6 +11,7 @@
 #include "cli/program.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
+#include "support/numbers.hpp"
 #include "support/share.hpp"
 
 using namespace headwise;
@@ -18,8 +19,6 @@ using namespace headwise::cli;
 using namespace headwise::test;
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 Index count(const std::string& text, const std::string& part) {
   Index n = 0;

@@ -10,15 +10,15 @@
 #include "headwise/core/parallel.hpp"
 #include "headwise/core/random.hpp"
 #include "support/catch.hpp"
+#include "support/numbers.hpp"
 #include "support/tensors.hpp"
 #include "support/threads.hpp"
 
 using namespace headwise;
+using namespace headwise::test;
 using test::Threads;
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 template <Real T>
 constexpr double kTolerance = sizeof(T) == 4 ? 1e-5 : 1e-12;  // of the largest result

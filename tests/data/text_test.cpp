@@ -22,7 +22,7 @@ std::string read_of(std::string_view bytes) {
   replace_file(folder / "text.txt", bytes);
   return read_text(folder / "text.txt");
 }
-std::string refusal_of(std::string_view bytes) {
+std::string text_refusal(std::string_view bytes) {
   const TemporaryFolder folder;
   const std::string path = folder / "text.txt";
   replace_file(path, bytes);
@@ -62,16 +62,16 @@ TEST_CASE("a byte-order mark is skipped at the start only", "[data]") {
 
 TEST_CASE("UTF-16 is refused with a way out", "[data][errors]") {
   const std::string text = "is UTF-16 (it begins with its byte-order mark); convert it to UTF-8";
-  CHECK(refusal_of(std::string("\xFF\xFE"
-                               "a\0",
-                               4)) == text);
-  CHECK(refusal_of(std::string("\xFE\xFF\0a", 4)) == text);
+  CHECK(text_refusal(std::string("\xFF\xFE"
+                                 "a\0",
+                                 4)) == text);
+  CHECK(text_refusal(std::string("\xFE\xFF\0a", 4)) == text);
 }
 
 TEST_CASE("text that is not there is refused by path and each for its own reason",
           "[data][errors]") {
-  CHECK(refusal_of("") == "is empty (0 bytes)");
-  CHECK(refusal_of("\xEF\xBB\xBF") == "is empty but for a byte-order mark");
+  CHECK(text_refusal("") == "is empty (0 bytes)");
+  CHECK(text_refusal("\xEF\xBB\xBF") == "is empty but for a byte-order mark");
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(read_text(folder / "no.txt"), folder / "no.txt" + ": no such file");
   CHECK_THROWS_WITH(read_text(folder.path()), folder.path() + ": is a folder, not a file");

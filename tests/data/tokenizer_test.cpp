@@ -18,7 +18,7 @@ constexpr auto kCharacter = TokenizerKind::character;
 constexpr auto kByte = TokenizerKind::byte;
 constexpr auto kWord = TokenizerKind::word;
 
-Tokenizer characters_of(std::string_view text) { return Tokenizer::learn(kCharacter, text); }
+Tokenizer character_tokenizer(std::string_view text) { return Tokenizer::learn(kCharacter, text); }
 Tokenizer words_of(std::string_view text, Index min_count = 1) {
   return Tokenizer::learn(kWord, text, min_count);
 }
@@ -61,7 +61,7 @@ void check_not_utf8(std::string_view text, std::size_t offset, int value) {
 }  // namespace
 
 TEST_CASE("characters are numbered by code point", "[data][tokenizer]") {
-  const auto t = characters_of(kMixed);
+  const auto t = character_tokenizer(kMixed);
   CHECK(t.tokens() == Tokens{"\n", "a", "z", "\u00FC", "\u20AC", "\uFEFF", "\U0001F600"});
   CHECK(t.vocab() == 7);
   CHECK(t.encode("a\u20ACz\n") == std::vector<Id>{1, 4, 2, 0});
@@ -109,14 +109,14 @@ TEST_CASE("random texts come back whatever they were learned from", "[data][toke
     Tokens all = some;
     all.insert(all.end(), {"ab", "77", " \t", "z\u00FC"});
     check_round_trip(Tokenizer::from_tokens(kWord, all), known);
-    check_round_trip(characters_of(known + other), other);
+    check_round_trip(character_tokenizer(known + other), other);
   }
 }
 
 TEST_CASE("the first and last character of each length are known", "[data][tokenizer]") {
   std::string edges = "\x7F\u0080\u07FF\u0800\uD7FF\uE000\uFFFF\U00010000\U0010FFFF";
   edges.push_back('\0');
-  const auto t = characters_of(edges);
+  const auto t = character_tokenizer(edges);
   CHECK(t.vocab() == 10);
   CHECK(t.encode(edges) == std::vector<Id>{1, 2, 3, 4, 5, 6, 7, 8, 9, 0});
 }
@@ -232,7 +232,7 @@ TEST_CASE("a character that training never saw is refused by name and index (cas
 
 TEST_CASE("another text keeps the vocabulary or is refused (case 61)",
           "[data][tokenizer][errors]") {
-  const auto t = Tokenizer::from_tokens(kCharacter, characters_of("abc").tokens());
+  const auto t = Tokenizer::from_tokens(kCharacter, character_tokenizer("abc").tokens());
   CHECK(t.encode("cab") == std::vector<Id>{2, 0, 1});
   CHECK_THROWS_WITH(t.encode("abcd"),
                     "text: character 'd' (U+0064) at index 3 is not one of the 3 characters of the "
@@ -240,7 +240,7 @@ TEST_CASE("another text keeps the vocabulary or is refused (case 61)",
 }
 
 TEST_CASE("an id without a token is refused by id and place", "[data][tokenizer][errors]") {
-  const auto t = characters_of("ab");
+  const auto t = character_tokenizer("ab");
   CHECK_THROWS_WITH(t.decode({0, 1, 2}), "decode: id 2 at position 2 is not in [0, 1]");
   CHECK_THROWS_WITH(t.decode({-1}), "decode: id -1 at position 0 is not in [0, 1]");
   CHECK_THROWS_WITH(Tokenizer::learn(kByte, "a").decode({256}),

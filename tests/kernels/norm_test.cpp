@@ -6,16 +6,16 @@
 #include "kernels/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/guarded.hpp"
+#include "support/numbers.hpp"
 
 using namespace headwise;
+using namespace headwise::test;
 using test::for_each_row;
 using test::gap;
 using test::Guarded;
 using test::kEps;
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// Mean, standard deviation, 1/sqrt(variance + eps) and (x - mean) times it, in double.
 struct Plain {

@@ -9,6 +9,7 @@
 #include "kernels/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/guarded.hpp"
+#include "support/numbers.hpp"
 
 using namespace headwise;
 using namespace headwise::test;
@@ -16,9 +17,6 @@ using namespace headwise::test;
 namespace {
 
 using Row = std::vector<double>;
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// A kernel of up to three rows that are read, and the same by its formula in double. The odd value
 /// goes into the first row.

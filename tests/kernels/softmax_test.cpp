@@ -6,17 +6,16 @@
 #include "kernels/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/guarded.hpp"
+#include "support/numbers.hpp"
 
 using namespace headwise;
+using namespace headwise::test;
 using test::for_each_row;
 using test::gap;
 using test::Guarded;
 using test::kEps;
 
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// log sum exp(x), and the softmax from it, in double.
 template <Real T>
@@ -40,7 +39,7 @@ T largest(const Guarded<T>& x) {
 }
 
 // An exponential, a sum of up to 17 in a lane, a quotient and a product round about once each.
-constexpr double kUnits = 8;
+constexpr double kSoftmaxUnits = 8;
 
 }  // namespace
 
@@ -55,14 +54,14 @@ TEMPLATE_TEST_CASE("softmax equals the plain formula", "[kernels]", float, doubl
     const T max = largest(x);
     const double lse = plain_lse(x);
     const auto stats = kernels::softmax(x.data(), n);
-    REQUIRE(gap(x, want) <= kUnits);
+    REQUIRE(gap(x, want) <= kSoftmaxUnits);
     REQUIRE(x.intact());
     REQUIRE(stats.max == max);
     REQUIRE(static_cast<double>(stats.inverse) ==
-            Approx(std::exp(static_cast<double>(max) - lse)).epsilon(kUnits * kEps<T>));
+            Approx(std::exp(static_cast<double>(max) - lse)).epsilon(kSoftmaxUnits * kEps<T>));
     double sum = 0;
     for (Index i = 0; i < n; ++i) sum += static_cast<double>(x[i]);
-    REQUIRE(std::fabs(sum - 1) <= kUnits * kEps<T>);
+    REQUIRE(std::fabs(sum - 1) <= kSoftmaxUnits * kEps<T>);
   });
 }
 
@@ -144,7 +143,7 @@ TEMPLATE_TEST_CASE("what is not allowed gets nothing and changes nothing", "[ker
         if (i != only && rng.below(2) == 0) x[i] = static_cast<T>(-kInf);
       const auto want = plain_softmax(x);
       kernels::softmax(x.data(), n);
-      REQUIRE(gap(x, want) <= kUnits);
+      REQUIRE(gap(x, want) <= kSoftmaxUnits);
       REQUIRE(test::all_of(
           x, [&](Index i) { return (want[static_cast<std::size_t>(i)] == 0) == (x[i] == 0); }));
     }
@@ -184,7 +183,7 @@ TEMPLATE_TEST_CASE("softmax backward equals the plain formula", "[kernels]", flo
     }
     kernels::softmax_backward(p.data(), dp.data(), n);
     // p sums to one, so nothing here is larger than dp; dp - dot may cancel.
-    REQUIRE(gap(dp, want, most) <= kUnits);
+    REQUIRE(gap(dp, want, most) <= kSoftmaxUnits);
     REQUIRE((p.intact() && dp.intact()));
   });
 }
@@ -197,7 +196,7 @@ TEMPLATE_TEST_CASE("log sum exp equals the plain formula", "[kernels]", float, d
     Guarded<T> x(n, offset);
     x.fill(rng, 3);
     // The sum is right to a few units of T, and so its logarithm to as many absolutely.
-    REQUIRE(std::fabs(kernels::log_sum_exp(x.data(), n) - plain_lse(x)) <= kUnits * kEps<T>);
+    REQUIRE(std::fabs(kernels::log_sum_exp(x.data(), n) - plain_lse(x)) <= kSoftmaxUnits * kEps<T>);
     REQUIRE(x.intact());
   });
   for (const T far : {T(-1000), T(1000), T(8192)}) {
@@ -220,7 +219,7 @@ TEMPLATE_TEST_CASE("exp minus equals the plain formula", "[kernels]", float, dou
       auto want = plain_softmax(x);
       for (double& w : want) w *= static_cast<double>(scale);
       kernels::exp_minus(x.data(), lse, scale, dx.data(), n);
-      REQUIRE(gap(dx, want) <= kUnits);
+      REQUIRE(gap(dx, want) <= kSoftmaxUnits);
       REQUIRE((x.intact() && dx.intact()));
     });
 }

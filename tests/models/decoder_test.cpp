@@ -9,8 +9,10 @@
 #include "support/catch.hpp"
 #include "support/files.hpp"
 #include "support/models.hpp"
+#include "support/numbers.hpp"
 
 using namespace headwise;
+using namespace headwise::test;
 using test::infer;
 using test::random_ids;
 using test::relative_gap;
@@ -20,7 +22,6 @@ using test::same_bits;
 namespace {
 
 const ModelConfig kSmall{.vocab = 16, .layers = 2, .heads = 2, .width = 8, .context = 8};
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 ModelConfig with(auto change) {
   ModelConfig config = kSmall;
@@ -79,9 +80,9 @@ TEST_CASE("a model that cannot be is refused by option and value", "[models][err
         "--width: 1099511627776 is not from 1 to 16777216");
   CHECK(refusal(with([](auto& c) { c.dropout = 1; })) == "--dropout: 1 is not in [0, 1)");
   CHECK(refusal(with([](auto& c) { c.dropout = -0.5; })) == "--dropout: -0.5 is not in [0, 1)");
-  CHECK(refusal(with([](auto& c) { c.dropout = kNan; })) == "--dropout: nan is not in [0, 1)");
+  CHECK(refusal(with([](auto& c) { c.dropout = kNaN; })) == "--dropout: nan is not in [0, 1)");
   CHECK(refusal(with([](auto& c) { c.init_std = 0; })) == "--init-std: 0 is not above 0");
-  CHECK(refusal(with([](auto& c) { c.init_std = kNan; })) == "--init-std: nan is not above 0");
+  CHECK(refusal(with([](auto& c) { c.init_std = kNaN; })) == "--init-std: nan is not above 0");
 }
 
 TEST_CASE("more tokens than the context are refused by both numbers", "[models][errors]") {

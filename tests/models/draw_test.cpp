@@ -8,13 +8,12 @@
 
 #include "support/catch.hpp"
 #include "support/files.hpp"
+#include "support/numbers.hpp"
 
 using namespace headwise;
+using namespace headwise::test;
 
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 template <Real T>
 Id drawn(const std::vector<T>& logits, const Drawing& drawing, Rng& rng) {
@@ -113,19 +112,19 @@ TEST_CASE("a drawing that is none is refused by option and value", "[models][dra
     return test::message_of<UsageError>([&] { Drawer{d}; });
   };
   CHECK(refusal({.temperature = -1}) == "--temperature: -1 is not a finite number from 0 up");
-  CHECK(refusal({.temperature = kNan}) == "--temperature: nan is not a finite number from 0 up");
+  CHECK(refusal({.temperature = kNaN}) == "--temperature: nan is not a finite number from 0 up");
   CHECK(refusal({.temperature = kInf}) == "--temperature: inf is not a finite number from 0 up");
   CHECK(refusal({.temperature = -kInf}) == "--temperature: -inf is not a finite number from 0 up");
   CHECK(refusal({.top_k = -1}) == "--top-k: -1 is not 0 or more");
   CHECK(refusal({.top_p = 0}) == "--top-p: 0 is not above 0 and at most 1");
   CHECK(refusal({.top_p = -0.5}) == "--top-p: -0.5 is not above 0 and at most 1");
   CHECK(refusal({.top_p = 1.5}) == "--top-p: 1.5 is not above 0 and at most 1");
-  CHECK(refusal({.top_p = kNan}) == "--top-p: nan is not above 0 and at most 1");
+  CHECK(refusal({.top_p = kNaN}) == "--top-p: nan is not above 0 and at most 1");
 }
 
 TEMPLATE_TEST_CASE("logits that are not finite are refused", "[models][draw][errors]", float,
                    double) {
-  const auto nan = static_cast<TestType>(kNan), inf = static_cast<TestType>(kInf);
+  const auto nan = static_cast<TestType>(kNaN), inf = static_cast<TestType>(kInf);
   Rng rng(1);
   for (const Drawing& d : {Drawing{}, Drawing{.temperature = 0}, Drawing{1, 2, 0.5}})
     for (const std::vector<TestType>& bad :

@@ -10,7 +10,7 @@ using namespace headwise::test;
 
 namespace {
 
-const ModelConfig kModel{.vocab = 30, .layers = 3, .heads = 2, .width = 24, .context = 20};
+const ModelConfig kGenerating{.vocab = 30, .layers = 3, .heads = 2, .width = 24, .context = 20};
 
 /// Logits of the token after a text, by the full forward pass over its last `context` tokens.
 template <Real T>
@@ -29,7 +29,7 @@ Tensor<T> logits_of(const Generator<T>& texts, Index i) {
 std::vector<std::vector<Id>> unequal_prompts() {
   std::vector<std::vector<Id>> prompts;
   for (const Index length : {1, 5, 19, 2, 20, 27, 8}) {
-    const Ids ids = random_ids({length}, kModel.vocab, static_cast<std::uint64_t>(length));
+    const Ids ids = random_ids({length}, kGenerating.vocab, static_cast<std::uint64_t>(length));
     prompts.push_back(ids.values);
   }
   return prompts;
@@ -46,7 +46,7 @@ std::vector<Rng> streams(std::size_t n) {
 TEMPLATE_TEST_CASE("cached logits equal the full forward's, within and beyond the context",
                    "[models][cache]", float, double) {
   const OneThread quick;
-  ModelConfig config = kModel;
+  ModelConfig config = kGenerating;
   config.attention_only = GENERATE(false, true);
   config.tie = GENERATE(true, false);
   const auto model = rough_decoder<TestType>(config, 1);
@@ -59,7 +59,7 @@ TEMPLATE_TEST_CASE("cached logits equal the full forward's, within and beyond th
       std::vector<Id>& text = texts[static_cast<std::size_t>(i)];
       CHECK(relative_gap(logits_of(generator, i), full_logits(model, text)) <
             (std::same_as<TestType, float> ? 1e-5 : 1e-12));
-      next.push_back(static_cast<Id>((7 * step + 3 * i) % kModel.vocab));
+      next.push_back(static_cast<Id>((7 * step + 3 * i) % kGenerating.vocab));
       text.push_back(next.back());
     }
     generator.add(next);
@@ -67,7 +67,7 @@ TEMPLATE_TEST_CASE("cached logits equal the full forward's, within and beyond th
 }
 
 TEST_CASE("a text's logits have the same bits whatever is decoded beside it", "[models][cache]") {
-  const auto model = rough_decoder<float>(kModel, 1);
+  const auto model = rough_decoder<float>(kGenerating, 1);
   const std::vector<std::vector<Id>> prompts = unequal_prompts();
   for (const int threads : {1, 2, 4}) {
     const Threads guard(threads);
@@ -81,7 +81,7 @@ TEST_CASE("a text's logits have the same bits whatever is decoded beside it", "[
         CAPTURE(threads, step, i);
         Generator<float>& one = alone[static_cast<std::size_t>(i)];
         CHECK(same_bits(logits_of(together, i), logits_of(one, 0)));
-        next.push_back(static_cast<Id>((5 * step + i) % kModel.vocab));
+        next.push_back(static_cast<Id>((5 * step + i) % kGenerating.vocab));
         one.add({next.back()});
       }
       together.add(next);
@@ -91,7 +91,7 @@ TEST_CASE("a text's logits have the same bits whatever is decoded beside it", "[
 
 TEST_CASE("eleven samples are those of eleven runs of one", "[models][cache][sample]") {
   const OneThread quick;
-  const auto model = rough_decoder<float>(kModel, 1, 0.5);
+  const auto model = rough_decoder<float>(kGenerating, 1, 0.5);
   std::vector<std::vector<Id>> prompts(11, {3, 1});
   prompts[4] = {2, 2, 9, 9};
   std::vector<Rng> rngs = streams(11), again = streams(11);
@@ -106,7 +106,7 @@ TEST_CASE("eleven samples are those of eleven runs of one", "[models][cache][sam
 
 TEST_CASE("a text that ends does not end the others", "[models][cache][sample]") {
   const OneThread quick;
-  const auto model = rough_decoder<float>(kModel, 1, 0.5);
+  const auto model = rough_decoder<float>(kGenerating, 1, 0.5);
   const std::vector<std::vector<Id>> prompts(3, {3});
   std::vector<Rng> rngs = streams(3), again = streams(3);
   std::vector<Index> heard(3);
@@ -144,7 +144,7 @@ TEST_CASE("a token takes no buffer from the system", "[models][cache][memory]") 
 
 TEST_CASE("texts that cannot be decoded side by side are refused", "[models][cache][errors]") {
   const OneThread quick;
-  const auto model = rough_decoder<float>(kModel, 1);
+  const auto model = rough_decoder<float>(kGenerating, 1);
   CHECK_THROWS_WITH(Generator<float>(model, {}, 3), "sample: there is no prompt");
   CHECK_THROWS_WITH(Generator<float>(model, {{1}, {}}, 3), "sample: the prompt is empty");
   CHECK_THROWS_WITH(Generator<float>(model, std::vector<std::vector<Id>>(9, {1}), 3),

@@ -14,12 +14,6 @@ namespace {
 template <Real T>
 constexpr double kTolerance = std::is_same_v<T, float> ? 1e-5 : 1e-10;
 
-double largest(const Tensor<double>& x) {
-  double most = 0;
-  for (const double v : x.values()) most = std::max(most, std::fabs(v));
-  return most;
-}
-
 /// What the gap of a gradient is measured by besides itself: a key bias, zero in theory, by the
 /// largest gradient of its layer.
 template <Real T>

@@ -35,13 +35,6 @@ std::vector<Case> cases() {
 /// softmax does not notice a shift of a whole row of scores, so this gradient is zero in theory.
 bool is_key_bias(const std::string& name) { return name.ends_with("w_k.bias"); }
 
-double largest(const Tensor<double>& x) {
-  double most = 0;
-  for (const double v : x.values())
-    most = std::isfinite(v) ? std::max(most, std::fabs(v)) : HUGE_VAL;
-  return most;
-}
-
 /// Position 3 and token 4 are not used, token 2 comes twice.
 const Ids kIds({2, 3}, {0, 2, 1, 3, 2, 0});
 

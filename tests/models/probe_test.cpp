@@ -11,7 +11,7 @@ using test::same_bits;
 
 namespace {
 
-const ModelConfig kSmall{.vocab = 11, .layers = 2, .heads = 4, .width = 16, .context = 8};
+const ModelConfig kProbed{.vocab = 11, .layers = 2, .heads = 4, .width = 16, .context = 8};
 using Names = std::vector<std::string>;
 
 Batch batch() { return {random_ids({3, 8}, 11, 1), random_ids({3, 8}, 11, 2)}; }
@@ -45,7 +45,7 @@ Var<T> without_head(const Var<T>& x, Index head, Index d) {
 
 TEST_CASE("a decoder offers these activations in this order", "[models][probe]") {
   const test::OneThread quick;
-  auto model = rough_decoder<float>(kSmall, 1);
+  auto model = rough_decoder<float>(kProbed, 1);
   test::Recorder<float> probe;
   infer(model, batch().inputs, &probe);
   const auto block = [](const std::string& b) {
@@ -66,7 +66,7 @@ TEST_CASE("a decoder offers these activations in this order", "[models][probe]")
 
 TEST_CASE("an attention-only decoder offers no activation of an MLP", "[models][probe]") {
   const test::OneThread quick;
-  ModelConfig config = kSmall;
+  ModelConfig config = kProbed;
   config.layers = 1;
   config.attention_only = true;
   const auto model = rough_decoder<float>(config, 1);
@@ -79,7 +79,7 @@ TEST_CASE("an attention-only decoder offers no activation of an MLP", "[models][
 
 TEST_CASE("what a probe captures is what its name says", "[models][probe]") {
   const test::OneThread quick;
-  auto model = rough_decoder<double>(kSmall, 1);
+  auto model = rough_decoder<double>(kProbed, 1);
   test::Recorder<double> probe;
   const Tensor<double> logits = infer(model, batch().inputs, &probe);
   const auto seen = [&](const std::string& name) { return Var<double>(probe.seen.at(name)); };
@@ -111,7 +111,7 @@ TEST_CASE("what a probe captures is what its name says", "[models][probe]") {
 TEST_CASE("captured patterns are causal and their rows sum to one in training too",
           "[models][probe]") {
   const test::OneThread quick;
-  ModelConfig config = kSmall;
+  ModelConfig config = kProbed;
   config.dropout = 0.2;  // a pattern after dropout would hold 1.25 (case 11)
   auto model = rough_decoder<float>(config, 1);
   test::Recorder<float> probe;
@@ -132,7 +132,7 @@ TEST_CASE("captured patterns are causal and their rows sum to one in training to
 
 TEMPLATE_TEST_CASE("watching everything changes no bit", "[models][probe]", float, double) {
   const test::OneThread quick;
-  ModelConfig config = kSmall;
+  ModelConfig config = kProbed;
   config.dropout = 0.1;
   auto model = rough_decoder<TestType>(config, 1);
   const auto pass = [&](Probe<TestType>* probe) {
@@ -154,7 +154,7 @@ TEMPLATE_TEST_CASE("watching everything changes no bit", "[models][probe]", floa
 
 TEST_CASE("a probe that wants nothing is asked and never called", "[models][probe]") {
   const test::OneThread quick;
-  auto model = rough_decoder<float>(kSmall, 1);
+  auto model = rough_decoder<float>(kProbed, 1);
   Indifferent probe;
   const auto plain = test::run_pass<float>(model, batch());
   const auto watched = test::run_pass<float>(model, batch(), &probe);
@@ -166,7 +166,7 @@ TEST_CASE("a probe that wants nothing is asked and never called", "[models][prob
 TEMPLATE_TEST_CASE("an activation replaced by itself changes no bit", "[models][probe]", float,
                    double) {
   const test::OneThread quick;
-  auto model = rough_decoder<TestType>(kSmall, 1);
+  auto model = rough_decoder<TestType>(kProbed, 1);
   const Tensor<TestType> plain = infer(model, batch().inputs);
   test::Recorder<TestType> all;
   infer(model, batch().inputs, &all);
@@ -181,7 +181,7 @@ TEMPLATE_TEST_CASE("an activation replaced by itself changes no bit", "[models][
 
 TEST_CASE("a replaced pattern is a constant to the query and key weights", "[models][probe]") {
   const test::OneThread quick;
-  auto model = rough_decoder<double>(kSmall, 1);
+  auto model = rough_decoder<double>(kProbed, 1);
   auto probe = replacing<double>("blocks.1.attn.pattern", [](const Var<double>& p) { return p; });
   const auto plain = test::run_pass<double>(model, batch());
   const auto pass = test::run_pass<double>(model, batch(), &probe);
@@ -197,7 +197,7 @@ TEST_CASE("a replaced pattern is a constant to the query and key weights", "[mod
 
 TEST_CASE("ablating a head is zeroing its columns of z", "[models][probe]") {
   const test::OneThread quick;
-  auto model = rough_decoder<double>(kSmall, 1);
+  auto model = rough_decoder<double>(kProbed, 1);
   const auto plain = test::run_pass<double>(model, batch());
   const Tensor<double> whole = model.blocks[0].attn.w_o.weight.value;
   for (Index head = 0; head < 4; ++head) {
@@ -217,7 +217,7 @@ TEST_CASE("ablating a head is zeroing its columns of z", "[models][probe]") {
 
 TEST_CASE("an activation can be patched from another run", "[models][probe]") {
   const test::OneThread quick;
-  const auto model = rough_decoder<float>(kSmall, 1);
+  const auto model = rough_decoder<float>(kProbed, 1);
   const Ids one = random_ids({1, 8}, 11, 1), other = random_ids({1, 8}, 11, 2);
   test::Recorder<float> seen;
   const Tensor<float> expected = infer(model, one, &seen);

@@ -9,13 +9,13 @@ using test::rough_decoder;
 
 namespace {
 
-const ModelConfig kSmall{.vocab = 16, .layers = 2, .heads = 2, .width = 8, .context = 8};
+const ModelConfig kSampled{.vocab = 16, .layers = 2, .heads = 2, .width = 8, .context = 8};
 
 }  // namespace
 
 TEST_CASE("sampling goes on beyond the context with the last tokens", "[models][sample]") {
   const test::OneThread quick;
-  const auto model = rough_decoder<float>(kSmall, 1, 0.5);
+  const auto model = rough_decoder<float>(kSampled, 1, 0.5);
   const std::vector<Id> prompts[] = {{3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}};
   for (const std::vector<Id>& prompt : prompts) {
     Rng rng(1), again(1);
@@ -34,7 +34,7 @@ TEST_CASE("sampling goes on beyond the context with the last tokens", "[models][
 
 TEST_CASE("the same seed samples the same text and another seed another", "[models][sample]") {
   const test::OneThread quick;
-  const auto model = rough_decoder<float>(kSmall, 1);
+  const auto model = rough_decoder<float>(kSampled, 1);
   const auto text = [&](std::uint64_t seed) {
     Rng rng(seed);
     return sample(model, {1, 2}, 40, {}, rng);
@@ -45,7 +45,7 @@ TEST_CASE("the same seed samples the same text and another seed another", "[mode
 
 TEST_CASE("a listener hears every token and can stop", "[models][sample]") {
   const test::OneThread quick;
-  const auto model = rough_decoder<float>(kSmall, 1);
+  const auto model = rough_decoder<float>(kSampled, 1);
   std::vector<Id> heard;
   Rng rng(1);
   const auto text = sample<float>(model, {1}, 40, {}, rng, [&](Id id) {
@@ -58,7 +58,7 @@ TEST_CASE("a listener hears every token and can stop", "[models][sample]") {
 }
 
 TEST_CASE("a prompt or a drawing that cannot be is refused", "[models][sample][errors]") {
-  const auto model = rough_decoder<float>(kSmall, 1);
+  const auto model = rough_decoder<float>(kSampled, 1);
   Rng rng(1);
   CHECK_THROWS_WITH(sample(model, {1}, 3, {.temperature = -0.5}, rng),
                     "--temperature: -0.5 is not a finite number from 0 up");

@@ -31,13 +31,6 @@ M rough(A... a) {
   return module;
 }
 
-double largest(const Tensor<double>& x) {
-  double most = 0;
-  for (const double v : x.values())
-    most = std::isfinite(v) ? std::max(most, std::fabs(v)) : HUGE_VAL;
-  return most;
-}
-
 /// Case 25: after one pass every parameter has a finite gradient of its own shape that is not
 /// nothing. The key bias is zero in theory: softmax does not notice a shift of a whole row.
 template <class M, class Forward>
@@ -58,12 +51,12 @@ void check_every_gradient_arrives(M& module, Forward forward) {
   });
 }
 
-const Tensor<double> kX = random_tensor<double>({2, 5, 6}, 1);
+const Tensor<double> kFeatures = random_tensor<double>({2, 5, 6}, 1);
 
 }  // namespace
 
 TEST_CASE("every parameter of every module gets a gradient of its own", "[nn]") {
-  const auto on_x = [](auto& m, const Ctx<double>& ctx) { return m(ctx, kX); };
+  const auto on_x = [](auto& m, const Ctx<double>& ctx) { return m(ctx, kFeatures); };
   for (const bool bias : {true, false}) {
     BlockConfig c = kBlock;
     c.bias = bias;
@@ -98,10 +91,10 @@ TEST_CASE("an embedding's gradient is zero exactly in the rows that were not use
 
 TEST_CASE("a frozen parameter is used but gets no gradient", "[nn]") {
   auto block = rough<Block<double>>(kBlock);
-  const Tensor<double> before = block({}, kX).value();
+  const Tensor<double> before = block({}, kFeatures).value();
   block.attn.w_v.weight.trainable = false;
   Tape<double> tape;
-  const Var<double> y = block(Ctx<double>{.tape = &tape}, kX);
+  const Var<double> y = block(Ctx<double>{.tape = &tape}, kFeatures);
   CHECK(test::same_bits(y.value(), before));
   tape.backward(y, projection(y.shape()));
   CHECK(block.attn.w_v.weight.grad.empty());
@@ -128,7 +121,7 @@ TEST_CASE("a block records only ops that have a gradient check", "[nn]") {
   Tape<double> tape;
   Rng random(9);
   const auto block = rough<Block<double>>(c);
-  block(Ctx<double>{.tape = &tape, .random = &random}, kX);
+  block(Ctx<double>{.tape = &tape, .random = &random}, kFeatures);
   const std::vector<std::string> ops = tape.op_names();
   CHECK(std::count(ops.begin(), ops.end(), "dropout") == 2);
   CHECK(std::count(ops.begin(), ops.end(), "attention") == 1);

@@ -38,8 +38,6 @@ std::vector<Mask> masks(Index heads, Index t, Index s) {
           causal() & padded & holes & tilted};
 }
 
-double largest(const Tensor<double>& x) { return max(abs(Var<double>(x))).item(); }
-
 }  // namespace
 
 TEMPLATE_TEST_CASE("attention composed of small ops equals the fused one",

@@ -13,13 +13,7 @@ using namespace headwise::test;
 namespace {
 
 template <Real T>
-constexpr double kClose = std::same_as<T, double> ? 1e-12 : 1e-6;
-
-double largest(const Tensor<double>& x) {
-  double most = 0;
-  for (const double v : x.values()) most = std::max(most, std::fabs(v));
-  return most;
-}
+constexpr double kPlainClose = std::same_as<T, double> ? 1e-12 : 1e-6;
 
 /// By what dropout with this seed multiplies the pattern: found with all scores alike, and a value
 /// for each key.
@@ -86,7 +80,7 @@ void check_sights(const std::vector<Sight>& sights,
       const auto added = [&](Index b, Index h, Index i, Index j) {
         return sight.added(n, b, h, i, j);
       };
-      CHECK(gap<T>(n, sight.mask(n), added, dropout) < kClose<T>);
+      CHECK(gap<T>(n, sight.mask(n), added, dropout) < kPlainClose<T>);
     }
 }
 

@@ -5,15 +5,13 @@
 #include "headwise/ops/ops.hpp"
 #include "support/backprop.hpp"
 #include "support/catch.hpp"
+#include "support/numbers.hpp"
 #include "support/tensors.hpp"
 
 using namespace headwise;
 using namespace headwise::test;
 
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 struct Unary {
   std::string name;
@@ -23,7 +21,7 @@ struct Unary {
 };
 
 /// Derivatives are written from x alone, other than the ops do.
-const std::vector<Unary> kOps = {
+const std::vector<Unary> kUnaryOps = {
     {"neg", [](const auto& x) { return -x[0]; }, [](double x) { return -x; },
      [](double) { return -1.0; }},
     {"exp", [](const auto& x) { return exp(x[0]); }, [](double x) { return std::exp(x); },
@@ -64,7 +62,7 @@ std::pair<double, double> at(const Function<double>& f, double x) {
 }  // namespace
 
 TEST_CASE("unary ops and their derivatives are those of the C library", "[ops][elementwise]") {
-  for (const Unary& unary : kOps)
+  for (const Unary& unary : kUnaryOps)
     for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{3, 0, 2}, Shape{7, 3, 5}}) {
       CAPTURE(unary.name, to_string(shape));
       Tensor<double> x = random_tensor<double>(shape, 1), dy = random_tensor<double>(shape, 2);
@@ -117,7 +115,7 @@ TEST_CASE("outside its domain an op gives what IEEE 754 says", "[ops][elementwis
 }
 
 TEST_CASE("a NaN stays one through every unary op", "[ops][elementwise]") {
-  for (const Unary& unary : kOps) {
+  for (const Unary& unary : kUnaryOps) {
     if (unary.name == "pow 0") continue;  // 1, as std::pow
     CAPTURE(unary.name);
     CHECK(std::isnan(at(unary.op, kNaN).first));

@@ -90,7 +90,7 @@ Mask random_mask(Rng& rng, Index batch, const std::vector<Index>& bias_shape) {
   return mask;
 }
 
-Drawn one(Rng& rng, Domain domain, Function<double> call) {
+Drawn one_input(Rng& rng, Domain domain, Function<double> call) {
   return {{random_shape(rng)}, domain, std::move(call)};
 }
 
@@ -115,8 +115,8 @@ Drawn reduction(Rng& rng, Domain domain, Reduction op) {
 Drawn random_pow(Rng& rng) {
   const bool whole = chance(rng, 0.5);
   const double exponent = whole ? static_cast<double>(from_to(rng, 1, 4)) : 4 * rng.uniform() - 2;
-  return one(rng, whole ? away_from_zero : positive,
-             [=](X x) { return headwise::pow(x[0], exponent); });
+  return one_input(rng, whole ? away_from_zero : positive,
+                   [=](X x) { return headwise::pow(x[0], exponent); });
 }
 
 Drawn random_matmul(Rng& rng) {
@@ -229,7 +229,7 @@ Drawn random_rms_norm(Rng& rng) {
 
 Drawn random_dropout(Rng& rng) {
   const double rate = 0.5 * rng.uniform();
-  return one(rng, any, [=, seed = rng.bits()](X x) {
+  return one_input(rng, any, [=, seed = rng.bits()](X x) {
     Rng draws(seed);  // the same at every call
     return dropout(x[0], rate, &draws);
   });
@@ -278,9 +278,9 @@ Drawn random_linear_cross_entropy(Rng& rng) {
 }
 
 const std::map<std::string, Drawn (*)(Rng&)>& generators() {
-#define ONE(op, domain)                                                                 \
-  {                                                                                     \
-#op, [](Rng & r) { return one(r, domain, [](X x) { return headwise::op(x[0]); }); } \
+#define ONE(op, domain)                                                                       \
+  {                                                                                           \
+#op, [](Rng & r) { return one_input(r, domain, [](X x) { return headwise::op(x[0]); }); } \
   }
 #define TWO(op, domain)                                               \
   {                                                                   \
@@ -322,7 +322,7 @@ const std::map<std::string, Drawn (*)(Rng&)>& generators() {
       {"rms_norm", random_rms_norm},
       {"gelu",
        [](Rng& r) {
-         return one(r, any, [kind = random_gelu(r)](X x) { return gelu(x[0], kind); });
+         return one_input(r, any, [kind = random_gelu(r)](X x) { return gelu(x[0], kind); });
        }},
       {"gelu_linear",
        [](Rng& r) {

@@ -12,7 +12,7 @@ using namespace headwise::test;
 namespace {
 
 template <Real T>
-constexpr double kClose = std::same_as<T, double> ? 1e-10 : 1e-5;
+constexpr double kGoldenClose = std::same_as<T, double> ? 1e-10 : 1e-5;
 
 /// Numbers of one file, read in precision T; names below a prefix.
 template <Real T>
@@ -38,10 +38,10 @@ void check_op(const Golden<T>& golden, const std::vector<std::string>& names,
   std::vector<Tensor<T>> inputs;
   for (const std::string& name : names) inputs.push_back(golden(name));
   const Pass<T> found = pass(f, inputs, golden("dy"));
-  CHECK(relative_gap(found.y, golden.exact("y")) < kClose<T>);
+  CHECK(relative_gap(found.y, golden.exact("y")) < kGoldenClose<T>);
   for (std::size_t i = 0; i < names.size(); ++i) {
     INFO("d" << names[i]);
-    CHECK(relative_gap(found.d[i], golden.exact("d" + names[i])) < kClose<T>);
+    CHECK(relative_gap(found.d[i], golden.exact("d" + names[i])) < kGoldenClose<T>);
   }
 }
 
@@ -77,8 +77,8 @@ TEMPLATE_TEST_CASE("cross_entropy equals PyTorch's", "[ops][golden]", float, dou
   const Ids targets = golden.ids("targets");
   const Pass<T> found = pass<T>([&](const Vars<T>& v) { return cross_entropy(v[0], targets); },
                                 {golden("logits")}, Tensor<T>({}, {1}));
-  CHECK(relative_gap(found.y, golden.exact("loss")) < kClose<T>);
-  CHECK(relative_gap(found.d[0], golden.exact("dlogits")) < kClose<T>);
+  CHECK(relative_gap(found.y, golden.exact("loss")) < kGoldenClose<T>);
+  CHECK(relative_gap(found.d[0], golden.exact("dlogits")) < kGoldenClose<T>);
 }
 
 TEMPLATE_TEST_CASE("linear and attention equal PyTorch's MultiheadAttention", "[ops][golden]",
@@ -97,8 +97,8 @@ TEMPLATE_TEST_CASE("linear and attention equal PyTorch's MultiheadAttention", "[
   std::vector<Tensor<T>> inputs;
   for (const std::string& name : names) inputs.push_back(golden(name));
   const Pass<T> found = pass<T>(f, inputs, golden("dy"));
-  CHECK(relative_gap(found.y, golden.exact("y")) < kClose<T>);
-  CHECK(relative_gap(tap.pattern, golden.exact("pattern")) < kClose<T>);
+  CHECK(relative_gap(found.y, golden.exact("y")) < kGoldenClose<T>);
+  CHECK(relative_gap(tap.pattern, golden.exact("pattern")) < kGoldenClose<T>);
 
   double largest = 0;  // of the layer's gradients: the key bias's own is zero but for rounding
   const Tensor<double> dw_k = golden.exact("dw_k");
@@ -106,6 +106,6 @@ TEMPLATE_TEST_CASE("linear and attention equal PyTorch's MultiheadAttention", "[
   for (std::size_t i = 0; i < names.size(); ++i) {
     INFO("d" << names[i]);
     const double scale = names[i] == "b_k" ? largest : 0;
-    CHECK(relative_gap(found.d[i], golden.exact("d" + names[i]), scale) < kClose<T>);
+    CHECK(relative_gap(found.d[i], golden.exact("d" + names[i]), scale) < kGoldenClose<T>);
   }
 }

@@ -9,10 +9,10 @@ using namespace headwise::test;
 
 namespace {
 
-constexpr Index kWidth = 12;
+constexpr Index kFeatureWidth = 12;
 
 template <Real T>
-constexpr double kClose = std::same_as<T, double> ? 1e-12 : 1e-6;
+constexpr double kLossClose = std::same_as<T, double> ? 1e-12 : 1e-6;
 
 /// A label for each row, some of them ignored, the last one not.
 Ids labels_of(Index rows, Index vocab) {
@@ -24,8 +24,8 @@ Ids labels_of(Index rows, Index vocab) {
 }
 
 template <Real T>
-std::vector<Tensor<T>> inputs(Index rows, Index vocab) {
-  return {random_tensor<T>({rows, kWidth}, 1), random_tensor<T>({vocab, kWidth}, 2)};
+std::vector<Tensor<T>> loss_inputs(Index rows, Index vocab) {
+  return {random_tensor<T>({rows, kFeatureWidth}, 1), random_tensor<T>({vocab, kFeatureWidth}, 2)};
 }
 
 template <Real T>
@@ -48,13 +48,14 @@ TEMPLATE_TEST_CASE("linear_cross_entropy equals cross_entropy after linear", "[o
   for (const Index rows : {1, 255, 256, 257, 600})
     for (const T dy : {T(1), T(-2.5)}) {
       CAPTURE(rows, dy);
-      const auto x = inputs<T>(rows, 37);
+      const auto x = loss_inputs<T>(rows, 37);
       const std::vector<Tensor<double>> precise{as<double>(x[0]), as<double>(x[1])};
       const Pass<double> plain =
           apart<double>(precise, labels_of(rows, 37), static_cast<double>(dy));
       const Pass<T> found = fused<T>(x, labels_of(rows, 37), dy);
-      CHECK(relative_gap(found.y, plain.y) < kClose<T>);
-      for (std::size_t i = 0; i < 2; ++i) CHECK(relative_gap(found.d[i], plain.d[i]) < kClose<T>);
+      CHECK(relative_gap(found.y, plain.y) < kLossClose<T>);
+      for (std::size_t i = 0; i < 2; ++i)
+        CHECK(relative_gap(found.d[i], plain.d[i]) < kLossClose<T>);
     }
 }
 
@@ -63,7 +64,7 @@ TEMPLATE_TEST_CASE("up to 256 rows linear_cross_entropy has the bits of the two 
   using T = TestType;
   for (const Index rows : {1, 255, 256}) {
     CAPTURE(rows);
-    const auto x = inputs<T>(rows, 800);
+    const auto x = loss_inputs<T>(rows, 800);
     const Ids labels = labels_of(rows, 800);
     const Pass<T> one = fused<T>(x, labels), two = apart<T>(x, labels);
     CHECK(same_bits(one.y, two.y));
@@ -74,15 +75,15 @@ TEMPLATE_TEST_CASE("up to 256 rows linear_cross_entropy has the bits of the two 
 TEMPLATE_TEST_CASE("no rows at all give a loss and gradients of zero", "[ops][loss]", float,
                    double) {
   using T = TestType;
-  const Pass<T> none = fused<T>(inputs<T>(0, 37), labels_of(0, 37));
+  const Pass<T> none = fused<T>(loss_inputs<T>(0, 37), labels_of(0, 37));
   CHECK(none.y.item() == 0);
-  CHECK(same_bits(none.d[1], Tensor<T>::zeros({37, kWidth})));
+  CHECK(same_bits(none.d[1], Tensor<T>::zeros({37, kFeatureWidth})));
 }
 
 TEMPLATE_TEST_CASE("linear_cross_entropy without gradients gives the same loss and constants",
                    "[ops][loss]", float, double) {
   using T = TestType;
-  const auto x = inputs<T>(300, 37);
+  const auto x = loss_inputs<T>(300, 37);
   const Ids labels = labels_of(300, 37);
   const Pass<T> all = fused<T>(x, labels);
   const Var<T> untracked = linear_cross_entropy<T>(x[0], x[1], labels);
@@ -99,7 +100,7 @@ TEMPLATE_TEST_CASE("with every label ignored linear_cross_entropy and its gradie
                    "[ops][loss]", float, double) {
   using T = TestType;
   const Ids none({300}, std::vector<Id>(300, kIgnore));
-  const Pass<T> found = fused<T>(inputs<T>(300, 37), none, 3);
+  const Pass<T> found = fused<T>(loss_inputs<T>(300, 37), none, 3);
   CHECK(found.y.item() == 0);
   for (const Tensor<T>& d : found.d)
     CHECK(std::all_of(d.values().begin(), d.values().end(), [](T v) { return v == 0; }));

@@ -10,7 +10,7 @@ using namespace headwise::test;
 
 namespace {
 
-constexpr Index kMost = 8, kWidth = 129, kOutputs = 1000;  // several blocks of outputs
+constexpr Index kMost = 8, kInputs = 129, kOutputs = 1000;  // several blocks of outputs
 
 template <Real T>
 Tensor<T> rows_of(const Tensor<T>& x, Index from, Index n) {
@@ -21,8 +21,8 @@ Tensor<T> rows_of(const Tensor<T>& x, Index from, Index n) {
 
 template <Real T>
 struct Layer {
-  Tensor<T> x = random_tensor<T>({kMost + 1, kWidth}, 1);
-  Tensor<T> w = random_tensor<T>({kOutputs, kWidth}, 2), b = random_tensor<T>({kOutputs}, 3);
+  Tensor<T> x = random_tensor<T>({kMost + 1, kInputs}, 1);
+  Tensor<T> w = random_tensor<T>({kOutputs, kInputs}, 2), b = random_tensor<T>({kOutputs}, 3);
 
   [[nodiscard]] Tensor<T> linear(Index from, Index n) const {
     return headwise::linear<T>(rows_of(x, from, n), w, b).value();

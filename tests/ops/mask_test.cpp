@@ -5,6 +5,7 @@
 #include "headwise/ops/ops.hpp"
 #include "support/backprop.hpp"
 #include "support/catch.hpp"
+#include "support/numbers.hpp"
 #include "support/taps.hpp"
 #include "support/tensors.hpp"
 
@@ -12,9 +13,6 @@ using namespace headwise;
 using namespace headwise::test;
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// Heads of width 1: numbers as (B,T,1).
 Tensor<double> column(std::initializer_list<double> values, Index batch = 1) {

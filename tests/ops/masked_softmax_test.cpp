@@ -5,6 +5,7 @@
 #include "headwise/ops/ops.hpp"
 #include "support/backprop.hpp"
 #include "support/catch.hpp"
+#include "support/numbers.hpp"
 #include "support/sights.hpp"
 #include "support/taps.hpp"
 #include "support/tensors.hpp"
@@ -13,8 +14,6 @@ using namespace headwise;
 using namespace headwise::test;
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// The result and its gradient dx for dy, by the formulas: rows of exp(x + added) over their sum.
 struct Plain {

@@ -14,8 +14,9 @@ using namespace headwise::test;
 
 namespace {
 
-constexpr Index kTime = 2048, kHeads = 2;
-constexpr std::int64_t kPattern = kHeads * kTime * kTime * 4;  // bytes of it in float: 32 MiB
+constexpr Index kLongTime = 2048, kFewHeads = 2;
+constexpr std::int64_t kPattern =
+    kFewHeads * kLongTime * kLongTime * 4;  // bytes of it in float: 32 MiB
 
 /// By how much some work raises the most memory this process ever had, and what its buffer pool
 /// ever held.
@@ -38,8 +39,8 @@ Rise rise_of(FunctionRef<void()> work) {
 
 /// Attention, forward and backward.
 Rise rise_of_attention(PatternTap<float>* tap, const Mask& mask = causal()) {
-  const Attend<float> how{.heads = kHeads, .mask = mask, .tap = tap};
-  const std::vector<Tensor<float>> x(3, random_tensor<float>({1, kTime, kHeads * 8}, 1));
+  const Attend<float> how{.heads = kFewHeads, .mask = mask, .tap = tap};
+  const std::vector<Tensor<float>> x(3, random_tensor<float>({1, kLongTime, kFewHeads * 8}, 1));
   return rise_of(
       [&] { pass<float>([&](const auto& v) { return attention(v[0], v[1], v[2], how); }, x); });
 }
@@ -48,7 +49,7 @@ Rise rise_of_attention(PatternTap<float>* tap, const Mask& mask = causal()) {
 
 TEST_CASE("without a tap attention holds no whole pattern", "[ops][attention][memory]") {
   if (kSanitized) return;
-  for (const Mask& mask : {causal(), causal() & keys_below({kTime - 100})}) {
+  for (const Mask& mask : {causal(), causal() & keys_below({kLongTime - 100})}) {
     const Rise without = rise_of_attention(nullptr, mask);
     CHECK(without.pool < kPattern / 4);
     if (without.known) CHECK(without.resident < kPattern / 2);

@@ -13,7 +13,7 @@ using namespace headwise::test;
 namespace {
 
 template <Real T>
-constexpr T kInf = std::numeric_limits<T>::infinity();
+constexpr T kInfinity = std::numeric_limits<T>::infinity();
 
 template <Real T>
 const Function<T> kSoftmax = [](const auto& v) { return softmax(v[0]); };
@@ -79,7 +79,7 @@ TEST_CASE("softmax does not overflow", "[ops][softmax]") {
 TEMPLATE_TEST_CASE("a row of nothing but -inf gives zeros and no gradient", "[ops][softmax]", float,
                    double) {
   using T = TestType;
-  const Tensor<T> x = Tensor<T>::full({1, 3}, -kInf<T>);
+  const Tensor<T> x = Tensor<T>::full({1, 3}, -kInfinity<T>);
   const Pass<T> soft = pass<T>(kSoftmax<T>, {x}), logs = pass<T>(kLogSoftmax<T>, {x});
   CHECK(all_zero(soft.y));
   CHECK(all_zero(soft.d[0]));
@@ -90,18 +90,18 @@ TEMPLATE_TEST_CASE("a row of nothing but -inf gives zeros and no gradient", "[op
 TEMPLATE_TEST_CASE("a single -inf is a probability of 0, with no gradient through softmax",
                    "[ops][softmax]", float, double) {
   using T = TestType;
-  const Tensor<T> x({1, 3}, {0, -kInf<T>, 0}), dy({1, 3}, {1, 2, 4});
+  const Tensor<T> x({1, 3}, {0, -kInfinity<T>, 0}), dy({1, 3}, {1, 2, 4});
   const Pass<T> soft = pass<T>(kSoftmax<T>, {x}, dy), logs = pass<T>(kLogSoftmax<T>, {x}, dy);
   CHECK(same_bits(soft.y, Tensor<T>({1, 3}, {T(0.5), 0, T(0.5)})));
   CHECK(relative_gap(soft.d[0], Tensor<T>({1, 3}, {T(-0.75), 0, T(0.75)})) < 1e-6);
-  CHECK(logs.y.data()[1] == -kInf<T>);
+  CHECK(logs.y.data()[1] == -kInfinity<T>);
   CHECK(relative_gap(logs.d[0], Tensor<T>({1, 3}, {T(-2.5), 2, T(0.5)})) < 1e-6);
 }
 
 TEMPLATE_TEST_CASE("a NaN or +inf makes its whole row NaN, and no other", "[ops][softmax]", float,
                    double) {
   using T = TestType;
-  for (const T bad : {std::numeric_limits<T>::quiet_NaN(), kInf<T>})
+  for (const T bad : {std::numeric_limits<T>::quiet_NaN(), kInfinity<T>})
     for (const Function<T>& f : {kSoftmax<T>, kLogSoftmax<T>}) {
       const Pass<T> found = pass<T>(f, {Tensor<T>({2, 3}, {1, bad, 2, 1, 2, 3})});
       const auto row = [](const Tensor<T>& x, Index i) {

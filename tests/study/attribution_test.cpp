@@ -9,6 +9,7 @@
 #include "support/models.hpp"
 
 using namespace headwise;
+using namespace headwise::test;
 using namespace headwise::study;
 
 namespace {
@@ -21,12 +22,6 @@ Tensor<double> row(const Attribution& from, const std::string& component) {
   const auto n = static_cast<std::size_t>(from.logits.size());
   const auto i = static_cast<std::size_t>(at - from.components.begin());
   return Tensor<double>(from.logits.shape(), from.values.values().subspan(i * n, n));
-}
-
-double largest(const Tensor<double>& x) {
-  double most = 0;
-  for (const double v : x.values()) most = std::max(most, std::fabs(v));
-  return most;
 }
 
 /// What a component (B,T,C) adds to the targets' logits, by the model's own ops: <W_U[target],

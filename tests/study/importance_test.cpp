@@ -8,12 +8,11 @@ using namespace headwise::study;
 
 namespace {
 
-const ModelConfig kConfig{.vocab = 7, .layers = 2, .heads = 3, .width = 6, .context = 5};
+const ModelConfig kGated{.vocab = 7, .layers = 2, .heads = 3, .width = 6, .context = 5};
 
 /// Two batches of sequences with 4, 1, 3 and no targets.
 std::vector<Batch> uneven_batches() {
-  Batch first = test::random_sequences(3, kConfig, 5),
-        second = test::random_sequences(1, kConfig, 9);
+  Batch first = test::random_sequences(3, kGated, 5), second = test::random_sequences(1, kGated, 9);
   for (const std::size_t i : {5U, 6U, 8U, 14U}) first.targets.values[i] = kIgnore;
   std::fill(second.targets.values.begin(), second.targets.values.end(), kIgnore);
   return {first, second};
@@ -26,18 +25,18 @@ Index targets_of(const Batch& batch, Index sequence) {
 }  // namespace
 
 TEST_CASE("importance is the mean size of the slope at a gate on a head", "[study]") {
-  const Decoder<double> model = test::rough_decoder<double>(kConfig, 3);
+  const Decoder<double> model = test::rough_decoder<double>(kGated, 3);
   const std::vector<Batch> batches = uneven_batches();
   REQUIRE(targets_of(batches[0], 1) == 1);
   const std::vector<double> got = importance(model, batches);
   REQUIRE(got.size() == 6);
-  for (const HeadId h : heads_of(kConfig)) {
+  for (const HeadId h : heads_of(kGated)) {
     const auto losses = [&](double gate) {
       return test::losses_with(
           model, batches[0], [&](const std::string& name, const Tensor<double>& x) {
             const Tensor<double> open = x;
-            return test::put(name, x, {h}, kConfig, [&](Index b, Index t, Index j) {
-              return gate * open.data()[(b * kConfig.context + t) * kConfig.width + j];
+            return test::put(name, x, {h}, kGated, [&](Index b, Index t, Index j) {
+              return gate * open.data()[(b * kGated.context + t) * kGated.width + j];
             });
           });
     };
@@ -53,8 +52,8 @@ TEST_CASE("importance is the mean size of the slope at a gate on a head", "[stud
 }
 
 TEST_CASE("importance is the product of a head's result and its gradient", "[study]") {
-  const Decoder<double> model = test::rough_decoder<double>(kConfig, 3);
-  const Batch batch = test::random_sequences(1, kConfig, 5);
+  const Decoder<double> model = test::rough_decoder<double>(kGated, 3);
+  const Batch batch = test::random_sequences(1, kGated, 5);
   const std::vector<double> got = importance(model, {batch});
   for (Index layer = 0; layer < 2; ++layer) {
     Tape<double> tape;
@@ -73,7 +72,7 @@ TEST_CASE("importance is the product of a head's result and its gradient", "[stu
 }
 
 TEST_CASE("importance leaves the model alone, and knows neither threads nor batches", "[study]") {
-  const Decoder<float> model = test::rough_decoder<float>(kConfig, 3);
+  const Decoder<float> model = test::rough_decoder<float>(kGated, 3);
   const std::vector<Batch> batches = uneven_batches();
   const std::vector<double> got = importance(model, batches);
   for (const int count : {1, 2, 4}) {
@@ -83,7 +82,7 @@ TEST_CASE("importance leaves the model alone, and knows neither threads nor batc
   CHECK(model.tok.weight.grad.empty());
   CHECK(model.tok.weight.trainable);
   const std::vector<double> exact = importance(
-      test::rough_decoder<double>(kConfig, 3),
+      test::rough_decoder<double>(kGated, 3),
       {test::sequences(batches[0], 0, 1), test::sequences(batches[0], 1, 3), batches[1]});
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(exact[i]).epsilon(1e-4));
   CHECK_THROWS_AS(importance(model, {batches[1]}), ShapeError);

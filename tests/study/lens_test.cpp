@@ -12,7 +12,7 @@ using namespace headwise::study;
 
 namespace {
 
-const ModelConfig kModel{.vocab = 11, .layers = 2, .heads = 2, .width = 8, .context = 6};
+const ModelConfig kLensed{.vocab = 11, .layers = 2, .heads = 2, .width = 8, .context = 6};
 
 /// The probabilities (N,V) of a stream, by the model's own ops.
 template <Real T>
@@ -23,7 +23,7 @@ Tensor<T> plainly(const Decoder<T>& model, const Tensor<T>& stream) {
 }  // namespace
 
 TEMPLATE_TEST_CASE("the logit lens reads the stream at every depth", "[study]", float, double) {
-  const auto model = test::rough_decoder<TestType>(kModel, 7);
+  const auto model = test::rough_decoder<TestType>(kLensed, 7);
   const Ids ids = test::random_ids({2, 6}, 11, 8);
   test::Recorder<TestType> seen;
   test::infer(model, ids, &seen);
@@ -52,7 +52,7 @@ TEMPLATE_TEST_CASE("the logit lens reads the stream at every depth", "[study]", 
 }
 
 TEST_CASE("all tokens of the lens add up to 1, and equal ones come in order", "[study]") {
-  Decoder<double> model = test::rough_decoder<double>(kModel, 9);
+  Decoder<double> model = test::rough_decoder<double>(kLensed, 9);
   model.tok.weight.value = Tensor<double>::full({11, 8}, 0.5);
   for (const LensLayer& layer : logit_lens(model, Ids({1, 2}, {3, 4}), 100))
     for (const std::vector<Guess>& top : layer.top) {

@@ -9,7 +9,7 @@ using namespace headwise::study;
 
 namespace {
 
-const ModelConfig kConfig{.vocab = 11, .layers = 3, .heads = 2, .width = 8, .context = 60};
+const ModelConfig kPatched{.vocab = 11, .layers = 3, .heads = 2, .width = 8, .context = 60};
 const std::vector<Id> kClean = {3, 1, 4, 1, 5, 9}, kCorrupt = {3, 1, 7, 2, 5, 9};
 constexpr Answers kAnswers{.answer = 2, .wrong = 6};
 
@@ -19,7 +19,7 @@ double difference(const Decoder<T>& model, const std::vector<Id>& prompt, F edit
   test::Editing<T, F> probe(edit);
   const Tensor<T> logits =
       test::infer<T>(model, Ids({1, static_cast<Index>(prompt.size())}, prompt), &probe);
-  const T* last = logits.data() + logits.size() - kConfig.vocab;
+  const T* last = logits.data() + logits.size() - kPatched.vocab;
   return static_cast<double>(last[2]) - static_cast<double>(last[6]);
 }
 
@@ -44,7 +44,7 @@ Tensor<T> as_it_is(const std::string&, const Tensor<T>& x) {
 }  // namespace
 
 TEST_CASE("a patch is a whole run of the corrupt prompt with a clean head", "[study]") {
-  ModelConfig config = kConfig;
+  ModelConfig config = kPatched;
   config.attention_only = GENERATE(false, true);
   const Decoder<double> model = test::rough_decoder<double>(config, 3);
   const Patching got = patch_heads(model, kClean, kCorrupt, kAnswers);
@@ -72,7 +72,7 @@ TEST_CASE("a patch is a whole run of the corrupt prompt with a clean head", "[st
 }
 
 TEST_CASE("a patch of everything that reaches the answer has effect 1", "[study]") {
-  ModelConfig config = kConfig;
+  ModelConfig config = kPatched;
   config.layers = config.heads = 1;
   config.attention_only = true;
   // The last tokens are equal, so the one head's result there is all that differs.
@@ -82,15 +82,15 @@ TEST_CASE("a patch of everything that reaches the answer has effect 1", "[study]
   for (std::size_t p = 0; p < 5; ++p) CHECK(std::fabs(one.effects[0][p]) < 1e-12);
 
   // Of several layers of heads, all of them there.
-  const Decoder<double> model = test::rough_decoder<double>(kConfig, 3);
+  const Decoder<double> model = test::rough_decoder<double>(kPatched, 3);
   const Patching got = patch_heads(model, kClean, kCorrupt, kAnswers);
-  const double all = patched(model, kConfig, heads_of(kConfig), [](Index t) { return t == 5; });
+  const double all = patched(model, kPatched, heads_of(kPatched), [](Index t) { return t == 5; });
   CHECK((all - got.corrupt_difference) / (got.clean_difference - got.corrupt_difference) ==
         Approx(1).epsilon(1e-12));
 }
 
 TEST_CASE("the answers are the likeliest next tokens unless they are given", "[study]") {
-  const Decoder<double> model = test::rough_decoder<double>(kConfig, 3, 1);
+  const Decoder<double> model = test::rough_decoder<double>(kPatched, 3, 1);
   const auto next = [&](const std::vector<Id>& prompt) {
     const Tensor<double> logits = test::infer<double>(model, Ids({1, 6}, prompt));
     const auto last = logits.values().last(11);
@@ -106,7 +106,7 @@ TEST_CASE("the answers are the likeliest next tokens unless they are given", "[s
 }
 
 TEST_CASE("patching knows neither threads nor, but for rounding, the precision", "[study]") {
-  const Decoder<float> model = test::rough_decoder<float>(kConfig, 3);
+  const Decoder<float> model = test::rough_decoder<float>(kPatched, 3);
   const std::vector<std::vector<double>> effects =
       patch_heads(model, kClean, kCorrupt, kAnswers).effects;
   for (const int count : {1, 2, 4}) {
@@ -114,14 +114,14 @@ TEST_CASE("patching knows neither threads nor, but for rounding, the precision",
     CHECK(patch_heads(model, kClean, kCorrupt, kAnswers).effects == effects);
   }
   const auto exact =
-      patch_heads(test::rough_decoder<double>(kConfig, 3), kClean, kCorrupt, kAnswers).effects;
+      patch_heads(test::rough_decoder<double>(kPatched, 3), kClean, kCorrupt, kAnswers).effects;
   for (std::size_t h = 0; h < effects.size(); ++h)
     for (std::size_t p = 0; p < effects[h].size(); ++p)
       CHECK(effects[h][p] == Approx(exact[h][p]).margin(1e-4));
 }
 
 TEST_CASE("a long prompt is patched in parts", "[study]") {
-  ModelConfig config = kConfig;
+  ModelConfig config = kPatched;
   config.layers = 1;
   const Decoder<double> model = test::rough_decoder<double>(config, 3);
   std::vector<Id> clean(60, 3), corrupt(60, 3);  // 60 x 60 tokens are more than one part
@@ -149,7 +149,7 @@ TEST_CASE("a long prompt is patched in parts", "[study]") {
 }
 
 TEST_CASE("a difference that is nothing but rounding is no scale", "[study]") {
-  Decoder<float> model = test::rough_decoder<float>(kConfig, 3);
+  Decoder<float> model = test::rough_decoder<float>(kPatched, 3);
   float* tokens = model.tok.weight.value.data();
   for (Index j = 0; j < 8; ++j) tokens[7 * 8 + j] = tokens[4 * 8 + j] * (1 + 3e-7F);
   const std::vector<Id> clean = {3, 1, 4, 9}, corrupt = {3, 1, 7, 9};
@@ -158,7 +158,7 @@ TEST_CASE("a difference that is nothing but rounding is no scale", "[study]") {
 }
 
 TEST_CASE("prompts that cannot be patched are refused in the user's words", "[study]") {
-  const Decoder<float> model = test::rough_decoder<float>(kConfig, 3);
+  const Decoder<float> model = test::rough_decoder<float>(kPatched, 3);
   const auto message = [&](const std::vector<Id>& clean, const std::vector<Id>& corrupt,
                            const Answers& answers = {}) {
     return test::message_of<UsageError>(

@@ -35,7 +35,7 @@ void check(const Scores& found, const double* expected, double tolerance) {
 }
 
 template <Real T>
-constexpr double kTolerance = std::is_same_v<T, float> ? 1e-5 : 1e-10;
+constexpr double kScoreTolerance = std::is_same_v<T, float> ? 1e-5 : 1e-10;
 
 const TensorFile& golden() {
   static const TensorFile file(HEADWISE_GOLDEN "/scores.safetensors");
@@ -52,7 +52,7 @@ TEMPLATE_TEST_CASE("scores of a pattern are what NumPy says", "[study][golden]",
     CAPTURE(i);
     check(pattern_scores(std::span<const TestType>(pattern.values()).subspan(i * 144, 144),
                          std::span<const Id>(ids.values).subspan(i / 2 * 12, 12)),
-          expected.data() + static_cast<Index>(i) * kFigures, kTolerance<TestType>);
+          expected.data() + static_cast<Index>(i) * kFigures, kScoreTolerance<TestType>);
   }
 }
 
@@ -68,7 +68,8 @@ TEMPLATE_TEST_CASE("scores of a decoder's heads, sequences together, are what Nu
     for (std::size_t i = 0; i < 4; ++i) {
       CAPTURE(name, i);
       found[i].emplace(Score::copying, copying[i].value());
-      check(found[i], expected.data() + static_cast<Index>(i) * kFigures, kTolerance<TestType>);
+      check(found[i], expected.data() + static_cast<Index>(i) * kFigures,
+            kScoreTolerance<TestType>);
     }
   }
 }

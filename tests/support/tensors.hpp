@@ -20,6 +20,14 @@ Tensor<T> random_tensor(const Shape& shape, std::uint64_t seed) {
   return x;
 }
 
+/// max |x|; infinite when a value is not finite.
+inline double largest(const Tensor<double>& x) {
+  double most = 0;
+  for (const double v : x.values())
+    most = std::isfinite(v) ? std::max(most, std::fabs(v)) : HUGE_VAL;
+  return most;
+}
+
 /// max |a - b| / max |b|; infinite when the shapes differ or a value is not a number.
 template <Real T, Real U>
 double relative_gap(const Tensor<T>& a, const Tensor<U>& b, double scale = 0) {

@@ -8,13 +8,12 @@
 #include "headwise/train/trainer.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
+#include "support/numbers.hpp"
 
 using namespace headwise;
+using namespace headwise::test;
 
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 constexpr Schedule kSchedules[] = {Schedule::cosine, Schedule::linear, Schedule::constant,
                                    Schedule::wsd};
@@ -50,18 +49,18 @@ TEST_CASE("impossible counts are refused by option and value", "[train][options]
 TEST_CASE("impossible rates are refused by option and value", "[train][options][errors]") {
   CHECK(refusal([](auto& o) { o.lr = 0; }) == "--lr: 0 is not above 0");
   CHECK(refusal([](auto& o) { o.lr = -1; }) == "--lr: -1 is not above 0");
-  CHECK(refusal([](auto& o) { o.lr = kNan; }) == "--lr: nan is not above 0");
+  CHECK(refusal([](auto& o) { o.lr = kNaN; }) == "--lr: nan is not above 0");
   CHECK(refusal([](auto& o) { o.lr = kInf; }) == "--lr: inf is not above 0");
   CHECK(refusal([](auto& o) { o.min_lr = -1; }) == "--min-lr: -1 is not from 0 to --lr 0.001");
   CHECK(refusal([](auto& o) { o.min_lr = 0.5; }) == "--min-lr: 0.5 is not from 0 to --lr 0.001");
-  CHECK(refusal([](auto& o) { o.min_lr = kNan; }) == "--min-lr: nan is not from 0 to --lr 0.001");
+  CHECK(refusal([](auto& o) { o.min_lr = kNaN; }) == "--min-lr: nan is not from 0 to --lr 0.001");
   CHECK(refusal([](auto& o) { o.weight_decay = -0.1; }) == "--weight-decay: -0.1 is not 0 or more");
   CHECK(refusal([](auto& o) { o.weight_decay = kInf; }) == "--weight-decay: inf is not 0 or more");
   CHECK(refusal([](auto& o) { o.beta1 = 1; }) == "--beta1: 1 is not in [0, 1)");
   CHECK(refusal([](auto& o) { o.beta2 = -0.5; }) == "--beta2: -0.5 is not in [0, 1)");
-  CHECK(refusal([](auto& o) { o.beta2 = kNan; }) == "--beta2: nan is not in [0, 1)");
+  CHECK(refusal([](auto& o) { o.beta2 = kNaN; }) == "--beta2: nan is not in [0, 1)");
   CHECK(refusal([](auto& o) { o.clip = -1; }) == "--clip: -1 is not 0 or more");
-  CHECK(refusal([](auto& o) { o.clip = kNan; }) == "--clip: nan is not 0 or more");
+  CHECK(refusal([](auto& o) { o.clip = kNaN; }) == "--clip: nan is not 0 or more");
 }
 
 TEST_CASE("a trainer takes no impossible options", "[train][options][errors]") {

@@ -6,9 +6,11 @@
 
 #include "headwise/core/safetensors.hpp"
 #include "support/catch.hpp"
+#include "support/numbers.hpp"
 #include "support/training.hpp"
 
 using namespace headwise;
+using namespace headwise::test;
 using test::kSmallModel;
 using test::kSmallTraining;
 using test::same_bits;
@@ -16,8 +18,6 @@ using test::Training;
 using test::weights_of;
 
 namespace {
-
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 TrainOptions with(auto change) {
   TrainOptions options = kSmallTraining;
@@ -192,7 +192,7 @@ TEMPLATE_TEST_CASE("a loss that is not finite stops the step before anything has
   const test::OneThread quick;
   Training<TestType> t(kSmallModel, kSmallTraining, 1);
   t.run(2);
-  t.model.blocks[1].attn.w_v.weight.value.data()[5] = static_cast<TestType>(kNan);
+  t.model.blocks[1].attn.w_v.weight.value.data()[5] = static_cast<TestType>(kNaN);
   const std::string before = t.saved();
   const std::string message = test::message_of<Error>([&] { t.trainer.step(); });
   CAPTURE(message);
@@ -268,7 +268,7 @@ TEST_CASE("a validation loss that is not finite is an error", "[train][trainer][
   const test::OneThread quick;
   Training<float> t(kSmallModel, kSmallTraining, 1);
   t.run(1);
-  fill(t.model.tok.weight, static_cast<float>(kNan));
+  fill(t.model.tok.weight, static_cast<float>(kNaN));
   const std::string message = test::message_of<Error>([&] { t.trainer.evaluate(); });
   CHECK(test::mentions(message, {"step 1", "validation loss is", "nan", "learning rate 0.002"}));
 }

@@ -4,8 +4,10 @@
 #include "headwise/train/trainer.hpp"
 #include "support/catch.hpp"
 #include "support/golden.hpp"
+#include "support/tensors.hpp"
 
 using namespace headwise;
+using namespace headwise::test;
 using test::Golden;
 using test::relative_gap;
 

@@ -4,8 +4,10 @@
 
 #include "support/catch.hpp"
 #include "support/models.hpp"
+#include "support/tensors.hpp"
 
 using namespace headwise;
+using namespace headwise::test;
 using test::random_ids;
 using test::rough_decoder;
 

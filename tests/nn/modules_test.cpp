@@ -8,8 +8,10 @@
 #include "headwise/ops/op_table.hpp"
 #include "support/catch.hpp"
 #include "support/models.hpp"
+#include "support/tensors.hpp"
 
 using namespace headwise;
+using namespace headwise::test;
 using test::random_tensor;
 using test::relative_gap;
 

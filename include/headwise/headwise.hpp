@@ -9,6 +9,7 @@
 #include "headwise/core/eigenvalues.hpp"
 #include "headwise/core/error.hpp"
 #include "headwise/core/file.hpp"
+#include "headwise/core/folder_lock.hpp"
 #include "headwise/core/function_ref.hpp"
 #include "headwise/core/gemm.hpp"
 #include "headwise/core/hash.hpp"

@@ -5,6 +5,7 @@
 #include "core/system.hpp"
 #include "core/utf8.hpp"
 #include "headwise/core/error.hpp"
+#include "headwise/core/nearest.hpp"
 #include "headwise/core/printable.hpp"
 
 namespace headwise {
@@ -196,7 +197,8 @@ void JsonView::require_known(const std::vector<std::string>& known) const {
   if (!value_->is_object()) expected("an object");
   for (const auto& [key, x] : value_->items())
     if (std::find(known.begin(), known.end(), key) == known.end())
-      fail(fmt::format("unknown key '{}'; known: {}", printable(key), fmt::join(known, ", ")));
+      fail(fmt::format("unknown key '{}'{}; known: {}", printable(key), did_you_mean(key, known),
+                       fmt::join(known, ", ")));
 }
 
 std::vector<JsonView> JsonView::elements() const {

@@ -219,7 +219,7 @@ void TensorFileWriter::add(const std::string& name, const Tensor<T>& x) {
                    static_cast<std::size_t>(x.size()) * sizeof(T)}};
 }
 
-void TensorFileWriter::save(const std::string& path) const {
+void TensorFileWriter::save(AtomicFile file) const {
   json header = json::object();
   if (!metadata_.empty()) header[kMetadata] = metadata_;
   std::size_t at = 0;
@@ -227,10 +227,9 @@ void TensorFileWriter::save(const std::string& path) const {
     header[name] = header_entry(item.dtype, item.shape, at, item.bytes.size());
     at += item.bytes.size();
   }
-  const std::string begin = beginning(path, header);
-  std::vector<std::string_view> parts = {begin};
-  for (const auto& [name, item] : items_) parts.push_back(item.bytes);
-  replace_file(path, parts);
+  file.write(beginning(file.path(), header));
+  for (const auto& [name, item] : items_) file.write(item.bytes);
+  file.finish();
 }
 
 TensorFileStream::TensorFileStream(const std::string& path, const std::vector<Item>& items)

@@ -54,7 +54,8 @@ class TensorFileWriter {
   template <Real T>
   void add(const std::string& name, const Tensor<T>& x);
   void metadata(const std::string& key, const std::string& value) { metadata_[key] = value; }
-  void save(const std::string& path) const;
+  void save(const std::string& path) const { save(AtomicFile(path)); }
+  void save(AtomicFile file) const;
 
  private:
   struct Item {

@@ -1,10 +1,10 @@
 // headwise data NAME: writes the stories or a task's sequences, or shows what is known of them.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/options.hpp"
+#include "cli/output_guard.hpp"
 #include "headwise/core/file.hpp"
 #include "headwise/data/stories.hpp"
 #include "headwise/data/task.hpp"
@@ -18,7 +18,7 @@ struct DataCommand {
   Index sentences = kCorpusSentences, length = 0;
   Index show = 0;
   std::string out;
-  bool json_lines = false;
+  bool json_lines = false, force = false;
 
   void visit(auto&& v) {
     v("sentences", sentences,
@@ -27,6 +27,7 @@ struct DataCommand {
     v("show", show, "show so many, with what is known about them; 0: all, as plain text");
     v("out", out, "file to write the text to, and FILE.jsonl for what is known; default: stdout");
     v("json", json_lines, "JSON lines on stdout: each story or sequence, with what is known");
+    v("force", force, kForceHelp);
   }
 };
 
@@ -127,9 +128,11 @@ int write_data(const DataCommand& c, std::uint64_t seed) {
   const bool is_task = std::find(tasks.begin(), tasks.end(), c.name) != tasks.end();
   require<UsageError>(is_task || c.name == "stories", "data: expected stories or {}, got '{}'",
                       fmt::join(tasks, " or "), c.name);
-  if (!c.out.empty())
-    for (const std::string& path : {c.out, c.out + ".jsonl"})
-      require<UsageError>(!std::filesystem::exists(path), "--out: {} is there already", path);
+  if (!c.out.empty()) {
+    OutputGuard guard(c.force);
+    guard.writes("--out", c.out, Output::text);
+    guard.writes("--out", c.out + ".jsonl", Output::text);
+  }
   return is_task ? write_task(c, seed) : write_stories(c, seed);
 }
 

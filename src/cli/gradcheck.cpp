@@ -13,6 +13,7 @@
 #include "cli/gradcheck_run.hpp"
 #include "cli/gradcheck_table.hpp"
 #include "cli/options.hpp"
+#include "cli/output_guard.hpp"
 #include "cli/progress.hpp"
 #include "headwise/core/file.hpp"
 #include "headwise/models/decoder_cases.hpp"
@@ -30,7 +31,7 @@ struct GradcheckCommand {
   std::string run, html;
   double seconds = 0;
   Dtype dtype = Dtype::f64;
-  bool fast = false, verbose = false, json_lines = false;
+  bool fast = false, verbose = false, json_lines = false, force = false;
 
   void visit(auto&& v) {
     v("run", run, "check the model of this run on its own data, some elements of each parameter");
@@ -40,6 +41,7 @@ struct GradcheckCommand {
     v("fast", fast, "compare one random direction of each input instead of its elements");
     v("verbose", verbose, "a line a case, as with names");
     v("json", json_lines, "JSON lines on stdout, nothing else");
+    v("force", force, kForceHelp);
   }
   /// Throws UsageError, naming option and value.
   void validate() const {
@@ -155,6 +157,9 @@ void print_limits(const std::vector<Checked>& done, const GradcheckCommand& c) {
 
 int gradcheck(const GradcheckCommand& c, std::uint64_t seed) {
   c.validate();
+  OutputGuard guard(c.force);
+  if (!c.run.empty()) guard.reads(Run::open(c.run));
+  guard.writes("--html", c.html, Output::page);
   const std::vector<GradCase> cases = !c.run.empty()  ? std::vector{run_case(c.run, seed)}
                                       : c.in_double() ? chosen(all_cases<double>(seed), c.names)
                                                       : chosen(all_cases<float>(seed), c.names);

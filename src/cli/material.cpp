@@ -3,6 +3,7 @@
 #include <array>
 
 #include "headwise/core/hash.hpp"
+#include "headwise/core/printable.hpp"
 
 namespace headwise::cli {
 namespace {
@@ -73,13 +74,21 @@ Material task_material(std::unique_ptr<const Task> task, const std::optional<Tok
   return m;
 }
 
+std::unique_ptr<const Task> task_of(const Run& run) {
+  try {
+    return make_task(run.config().task, run.config().length);
+  } catch (const UsageError& e) {  // not of this command line
+    throw DataError(fmt::format("{}: {}", printable(run.directory().path(Run::kConfig)), e.what()));
+  }
+}
+
 Material material_of_run(const Run& run, const std::string& path) {
   const RunConfig& config = run.config();
   if (!config.task.empty()) {
     require<UsageError>(path.empty(),
                         "--data: {}, but {} was trained on the task {}, not on a text", path,
                         run.folder(), config.task);
-    Material m = task_material(make_task(config.task, config.length), run.tokenizer());
+    Material m = task_material(task_of(run), run.tokenizer());
     require_same(run, "task '" + config.task + "'", m.hash);
     return m;
   }

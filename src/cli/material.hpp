@@ -52,6 +52,9 @@ Material text_material(const std::string& path, const Tokens& tokens, Index cont
 /// The sequences of a task; `known` as in Tokens.
 Material task_material(std::unique_ptr<const Task> task, const std::optional<Tokenizer>& known);
 
+/// The task of a run. Throws DataError naming config.json when there is no such task.
+std::unique_ptr<const Task> task_of(const Run& run);
+
 /// What a run was trained on, found again: where it was, or for a text at `path` if that is given.
 /// Throws DataError when it is not the same any more.
 Material material_of_run(const Run& run, const std::string& path);

@@ -89,7 +89,7 @@ int sample_run(const SampleCommand& c, std::uint64_t seed) {
   c.drawing.validate();
   const Run run = Run::open(c.run);
   std::unique_ptr<const Task> task;
-  if (!run.config().task.empty()) task = make_task(run.config().task, run.config().length);
+  if (!run.config().task.empty()) task = task_of(run);
   Rng rng(seed);
   (void)prompt_of(run, task.get(), c.prompt, rng);  // wrong before the weights are read
   return with_model(run, [&](const auto& model) {

@@ -4,12 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <set>
 
 #include "cli/load.hpp"
 #include "cli/material.hpp"
 #include "cli/options.hpp"
+#include "cli/output_guard.hpp"
 #include "cli/progress.hpp"
 #include "cli/prompt.hpp"
 #include "cli/study_json.hpp"
@@ -25,6 +24,7 @@ struct StudyCommand {
   std::string run, data, text, clean, corrupt, answer, wrong, json, out, patterns, layers, heads,
       range, show;
   Index sequences = 100;
+  bool force = false;
 
   void visit(auto&& v) {
     v("text", text, "look at this text; default: held-out data, and repeated random tokens");
@@ -41,6 +41,7 @@ struct StudyCommand {
     v("corrupt", corrupt, "a prompt of as many tokens as --clean");
     v("answer", answer, "token after --clean; default: the likeliest");
     v("wrong", wrong, "token after --corrupt; default: the likeliest");
+    v("force", force, kForceHelp);
   }
 };
 
@@ -146,24 +147,6 @@ void print_beginning(const StudyCommand& c, const Run& run, const study::Sets& s
              counted(m.heads, "head"), seen);
 }
 
-/// The files that are written, none of them twice, and none of the run's own.
-void check_files(const StudyCommand& c) {
-  std::set<std::string> taken;
-  for (const char* own :
-       {"config.json", "tokenizer.json", "log.jsonl", "last.safetensors", "model.safetensors"})
-    taken.insert(std::filesystem::weakly_canonical(c.run + "/" + own).string());
-  const auto check = [&](const char* option, const std::string& path) {
-    if (path.empty()) return;
-    const std::string place = std::filesystem::weakly_canonical(path).string();
-    const bool device = std::filesystem::exists(path) && !std::filesystem::is_regular_file(path);
-    require<UsageError>(device || taken.insert(place).second,
-                        "{}: {} is a file of the run, or another option's", option, path);
-  };
-  check("--out", c.out);
-  check("--json", c.json);
-  check("--patterns", c.patterns);
-}
-
 void check(const StudyCommand& c) {
   require<UsageError>(c.sequences >= 1, "--sequences: {} is not 1 or more", c.sequences);
   require<UsageError>(c.text.empty() || c.data.empty(), "--text: cannot be given with --data");
@@ -174,7 +157,15 @@ void check(const StudyCommand& c) {
   require<UsageError>(
       c.show.empty() || (c.out.empty() && c.json.empty() && c.patterns.empty()),
       "--show: prints one pattern, and cannot be given with --out, --json or --patterns");
-  check_files(c);
+}
+
+void guard_files(const StudyCommand& c, const Run& run) {
+  OutputGuard guard(c.force);
+  guard.reads(run);
+  guard.reads(c.data);
+  guard.writes("--out", c.out, Output::page);
+  guard.writes("--json", c.json, Output::study);
+  guard.writes("--patterns", c.patterns, Output::patterns);
 }
 
 /// What can go wrong with files does so before the work, not after it.
@@ -247,6 +238,7 @@ int study_model(const StudyCommand& c, const Run& run, const Decoder<T>& model,
 int study_run(const StudyCommand& c, std::uint64_t seed) {
   check(c);
   const Run run = Run::open(c.run);
+  guard_files(c, run);
   const study::Sets sets = sets_of(c, run, seed);
   const auto study = [&](const auto& model) { return study_model(c, run, model, sets, seed); };
   return with_model(run, study, NotFinite::refuse);

@@ -6,6 +6,7 @@
 #include "cli/load.hpp"
 #include "cli/material.hpp"
 #include "cli/options.hpp"
+#include "cli/output_guard.hpp"
 #include "cli/train_loop.hpp"
 #include "headwise/core/gemm.hpp"
 #include "headwise/models/presets.hpp"
@@ -25,6 +26,7 @@ struct TrainCommand {
   ModelConfig model;
   TrainOptions train;
   LoopOptions loop;
+  CallOptions call;
 
   void visit(auto&& v) {
     v("data", data, "text to train on, '-': standard input; default: the built-in stories");
@@ -42,46 +44,83 @@ struct TrainCommand {
   [[nodiscard]] bool given(const char* option) const { return args->given(option); }
 };
 
+/// A new folder for a run that was given none. Two programs never get the same.
 std::string free_folder() {
+  std::filesystem::create_directories("runs");
   for (Index i = 1;; ++i) {
     std::string folder = fmt::format("runs/{}", i);
-    if (!std::filesystem::exists(folder)) return folder;
+    if (std::filesystem::create_directory(folder)) return folder;
   }
 }
 
-/// What a run begins with, besides its configuration.
+void warn_unlocked(const Run& run) {
+  if (const std::string why = run.unlocked(); !why.empty())
+    fmt::print(stderr,
+               "note: {}: its file system has no locks ({}); nothing but you keeps a second "
+               "training out of it\n",
+               printable(run.folder()), why);
+}
+
+/// Tells of each option that is not what it was.
+template <class Options>
+void announce(const Options& before, const Options& after) {
+  const auto was = option_texts(before), is = option_texts(after);
+  for (std::size_t i = 0; i < is.size(); ++i)
+    if (is[i] != was[i])
+      fmt::print(stderr, "note: --{}: {}, was {}\n", is[i].first, printable(is[i].second),
+                 printable(was[i].second));
+}
+
+/// Tells what changes in a run that goes on after so many steps.
+void announce_changes(const RunConfig& before, const RunConfig& after, Index done) {
+  announce(before.train, after.train);
+  announce(before.loop, after.loop);
+  const double was = learning_rate(before.train, done), is = learning_rate(after.train, done);
+  if (done < after.train.steps && is != was)
+    fmt::print(stderr,
+               "note: learning rate at step {}: {:.3g}, was {:.3g}; the schedule is the one of {} "
+               "steps from the start\n",
+               done + 1, is, was, after.train.steps);
+}
+
+/// A run that goes on, or the run whose weights a new one takes.
 struct Beginning {
-  std::string resumed;         ///< state to go on from, or ""
-  std::optional<Run> weights;  ///< run whose weights to take
+  std::optional<Run> resumed, weights;
 };
 
-/// Everything that can be wrong is found before there is a folder: `run` is called last.
+/// Continues a run: its state, its log, and what this call changes in its configuration.
+template <Real T>
+Run go_on(Run run, const RunConfig& config, Trainer<T>& trainer) {
+  trainer.load(run.state());
+  require<UsageError>(config.train.steps >= trainer.steps_done(),
+                      "--steps: {} is below the {} steps that the run has done", config.train.steps,
+                      trainer.steps_done());
+  announce_changes(run.config(), config, trainer.steps_done());
+  run.rewind_log(trainer.steps_done(), trainer.evaluated());
+  run.change(config.train, config.loop, config.blas);
+  return run;
+}
+
+/// Everything that can be wrong is found before there is a folder.
 template <Real T>
 int train_with(const TrainCommand& c, const RunConfig& config, const Material& material,
-               const std::function<Run()>& run, const Beginning& from) {
+               const Beginning& from) {
   Rng init(config.seed);
   Decoder<T> model(config.model, init);
   Trainer<T> trainer(model, config.train, *material.source, config.seed);
-  if (from.weights) warn_not_finite(*from.weights, load_weights(model, from.weights->model()));
-  if (!from.resumed.empty()) {
-    trainer.load(from.resumed);
-    require<UsageError>(config.train.steps >= trainer.steps_done(),
-                        "--steps: {} is below the {} steps that the run has done",
-                        config.train.steps, trainer.steps_done());
-  }
-  const Run folder = run();
-  if (!from.resumed.empty()) {
-    folder.forget_after("eval", trainer.evaluated());
-    folder.forget_after("study", trainer.steps_done());
-  }
-  train_loop(c.loop, c.common->program, folder, material, trainer, model);
+  if (from.weights) warn_not_finite(*from.weights, load_weights(model, from.weights->weights()));
+  const Run run = from.resumed ? go_on(*from.resumed, config, trainer)
+                               : Run::create(c.out.empty() ? free_folder() : c.out, config,
+                                             material.tokenizer, c.call.force);
+  warn_unlocked(run);
+  train_loop(c.call, c.common->program, run, material, trainer, model);
   return kDone;
 }
 
 int train_in_precision(const TrainCommand& c, const RunConfig& config, const Material& material,
-                       const std::function<Run()>& run, const Beginning& from) {
-  return config.dtype == Dtype::f64 ? train_with<double>(c, config, material, run, from)
-                                    : train_with<float>(c, config, material, run, from);
+                       const Beginning& from) {
+  return config.dtype == Dtype::f64 ? train_with<double>(c, config, material, from)
+                                    : train_with<float>(c, config, material, from);
 }
 
 /// Goes on with a run: what it was started with stays, but for how long and how often.
@@ -89,8 +128,8 @@ int resume(const TrainCommand& c) {
   static constexpr const char* kMayChange[] = {"--resume",       "--data",         "--steps",
                                                "--eval-every",   "--eval-batches", "--save-every",
                                                "--sample-every", "--study-every",  "--stop-after",
-                                               "--json",         "--threads"};
-  Run run = Run::open(c.resume);
+                                               "--json",         "--threads",      "--force"};
+  const Run run = Run::resume(c.resume);
   for (const std::string& option : c.args->all_given())
     require<UsageError>(
         std::find(std::begin(kMayChange), std::end(kMayChange), option) != std::end(kMayChange),
@@ -101,17 +140,36 @@ int resume(const TrainCommand& c) {
                "note: the run was started with {}, this is {}: it goes on, but not with the same "
                "bits as there\n",
                config.blas, blas_description());
+  if (config.format == 0) config.loop.study_every = studied_every(run);
   c.args->apply_given(config.train);
+  c.args->apply_given(config.loop);
   config.train.validate();
+  config.loop.validate();
   const Material material = material_of_run(run, c.data);
   if (!config.blas.ends_with(blas_description()))
     config.blas += (config.blas.empty() ? "" : ", then ") + blas_description();
-  const auto reopened = [&] {
-    run.change(config.train, config.blas);
-    return run;
-  };
-  return train_in_precision(c, config, material, reopened,
-                            {.resumed = run.last(), .weights = std::nullopt});
+  return train_in_precision(c, config, material, {.resumed = run, .weights = std::nullopt});
+}
+
+/// The weights of --init-from mean what they do in their own model: only dropout may be another.
+void check_init_from(const std::string& from, const ModelConfig& its, const ModelConfig& given) {
+  const auto was = option_texts(its), is = option_texts(given);
+  for (std::size_t i = 0; i < is.size(); ++i) {
+    const auto& [name, value] = is[i];
+    if (value == was[i].second) continue;
+    require<UsageError>(name == "dropout", "--{}: {}, but the weights of --init-from {} are for {}",
+                        name, value, printable(from), was[i].second);
+    fmt::print(stderr, "note: --dropout: {}; {} has {}\n", value, printable(from), was[i].second);
+  }
+}
+
+/// What is in the way of a new run is found before any text is read.
+void guard_folder(const TrainCommand& c, const std::optional<Run>& known) {
+  OutputGuard guard(c.call.force);
+  guard.reads(c.data);
+  guard.reads(c.task);
+  if (known) guard.reads(*known);
+  guard.writes_run("--out", c.out);
 }
 
 /// The text or the task to learn from. A task sets the context, unless one was given.
@@ -163,20 +221,20 @@ int start(const TrainCommand& c) {
   }
   c.args->apply_given(config.model);
   c.args->apply_given(config.train);
+  if (known) check_init_from(c.init_from, known->config().model, config.model);
   if (!c.given("--min-lr")) config.train.min_lr = config.train.lr / 10;
   config.train.validate();
+  if (!c.out.empty()) guard_folder(c, known);
   config.model.vocab = 1;  // the rest is wrong or right before any text is read
   config.model.validate();
   const Material material = material_of(c, known, config);
   config.model.vocab = material.tokenizer.vocab();
+  config.loop = c.loop;
   config.data = lasting_path(c.data);
   config.task = is_task_file(c.task) ? lasting_path(c.task) : c.task;
   config.length = c.length;
   config.data_hash = material.hash;
-  const auto created = [&] {
-    return Run::create(c.out.empty() ? free_folder() : c.out, config, material.tokenizer);
-  };
-  return train_in_precision(c, config, material, created, {.resumed = "", .weights = known});
+  return train_in_precision(c, config, material, {.resumed = std::nullopt, .weights = known});
 }
 
 }  // namespace
@@ -189,9 +247,11 @@ Action train_command(Arguments& args, CommonOptions& common) {
   args.bind(c->model);
   args.bind(c->train);
   args.bind(c->loop);
+  args.bind(c->call);
   args.describe_default("--min-lr", "a tenth of --lr");
   return [c] {
     c->loop.validate();
+    c->call.validate();
     return c->resume.empty() ? start(*c) : resume(*c);
   };
 }

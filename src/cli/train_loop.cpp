@@ -4,9 +4,10 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numbers>
+#include <sstream>
+#include <typeinfo>
 
 #include "cli/json.hpp"
 #include "cli/progress.hpp"
@@ -15,6 +16,7 @@
 #include "cli/study_log.hpp"
 #include "headwise/core/gemm.hpp"
 #include "headwise/core/parallel.hpp"
+#include "headwise/core/printable.hpp"
 #include "headwise/models/presets.hpp"
 #include "headwise/models/sample.hpp"
 #include "kernels/isa.hpp"
@@ -103,20 +105,6 @@ void describe(const Run& run, const Material& material, Decoder<T>& model) {
   fmt::print("run         {}\n\n", run.folder());
 }
 
-/// The steps between the log's looks at heads; 0: there are none.
-Index studied_every(const Run& run) {
-  std::ifstream log(run.folder() + "/log.jsonl");
-  Index every = 0, last = -1;
-  for (std::string text; std::getline(log, text);) {
-    const json line = json::parse(text, nullptr, false);
-    if (!line.is_object() || line.value("event", json()) != "study") continue;
-    const Index step = line.value("step", Index{0});
-    if (last >= 0 && step > last) every = every == 0 ? step - last : std::min(every, step - last);
-    last = step;
-  }
-  return every;
-}
-
 /// The evaluation as `--json` and log.jsonl have it.
 std::string json_of(const EvalRecord& e, const Speed& speed) {
   json line = {
@@ -126,7 +114,7 @@ std::string json_of(const EvalRecord& e, const Speed& speed) {
   return line.dump();
 }
 
-void print_evaluation(const LoopOptions& c, const EvalRecord& e, const std::string& line,
+void print_evaluation(const CallOptions& c, const EvalRecord& e, const std::string& line,
                       const Speed& speed) {
   const std::string right =
       e.val_accuracy ? fmt::format("right {:.2f} %  ", 100 * *e.val_accuracy) : "";
@@ -155,7 +143,7 @@ void print_best(const std::string& program, const Run& run, const Material& mate
 }
 
 template <Real T>
-void print_end(const LoopOptions& c, const std::string& program, const Run& run,
+void print_end(const CallOptions& c, const std::string& program, const Run& run,
                const Material& material, const Trainer<T>& trainer, Decoder<T>& model,
                const Speed& speed) {
   if (c.json_lines)
@@ -177,7 +165,7 @@ void print_end(const LoopOptions& c, const std::string& program, const Run& run,
 
 /// What the model writes by now. Draws from a stream of its own, so that nothing else changes.
 template <Real T>
-void print_sample(const LoopOptions& c, const Run& run, const Material& material,
+void print_sample(const CallOptions& c, const Run& run, const Material& material,
                   const Decoder<T>& model, Index step) {
   const auto* task = dynamic_cast<const TaskSource*>(material.source.get());
   Rng rng = stream(run.config().seed, Purpose::training_samples, step);
@@ -194,67 +182,98 @@ void print_sample(const LoopOptions& c, const Run& run, const Material& material
   std::fflush(stdout);
 }
 
+/// What is left of a run whose numbers did not stay finite, and how to go on from it. A resumed run
+/// takes the same steps again.
+std::string way_back(const std::string& program, const Run& run, Index saved) {
+  const std::string folder = printable(run.folder());
+  if (saved == 0)
+    return fmt::format("nothing was saved in {}; start again with a lower --lr", folder);
+  return fmt::format(
+      "{} keeps the state of step {} and its best weights; a resumed run comes to the same step, "
+      "so "
+      "go back to the best weights, with a lower rate: {} train --init-from {} --lr {:.3g}",
+      folder, saved, program, folder, run.config().train.lr / 10);
+}
+
 }  // namespace
 
-void LoopOptions::validate() const {
-  const auto not_negative = [](const char* option, Index n) {
-    require<UsageError>(n >= 0, "{}: {} is not 0 or more", option, n);
-  };
-  not_negative("--save-every", save_every);
-  not_negative("--sample-every", sample_every);
-  not_negative("--study-every", study_every);
-  not_negative("--stop-after", stop_after);
+void CallOptions::validate() const {
+  require<UsageError>(stop_after >= 0, "--stop-after: {} is not 0 or more", stop_after);
+}
+
+Index studied_every(const Run& run) {
+  if (!run.directory().has(Run::kLog)) return 0;
+  std::istringstream log(run.directory().read(Run::kLog));
+  Index every = 0, last = -1;
+  for (std::string text; std::getline(log, text);) {
+    const json line = json::parse(text, nullptr, false);
+    if (!line.is_object() || line.value("event", json()) != "study") continue;
+    const Index step = line.value("step", Index{0});
+    if (last >= 0 && step > last) every = every == 0 ? step - last : std::min(every, step - last);
+    last = step;
+  }
+  return every;
 }
 
 template <Real T>
-void train_loop(const LoopOptions& c, const std::string& program, const Run& run,
+void train_loop(const CallOptions& c, const std::string& program, const Run& run,
                 const Material& material, Trainer<T>& trainer, Decoder<T>& model) {
   if (!c.json_lines) describe(run, material, model);
   std::signal(SIGINT, on_interrupt);
+  const LoopOptions& loop = run.config().loop;
   const Index first = trainer.steps_done();
+  Index saved = first;  // steps of the state in the folder; 0: there is none
   Speed speed;
   Progress progress(run.config().train.steps, first);
   const auto save = [&](bool best) {
     speed.pause([&] { return save_run(run, trainer, model, best), 0; });
+    saved = trainer.steps_done();
   };
   const auto stop = [&] {
     return interrupted != 0 || (c.stop_after > 0 && trainer.steps_done() - first >= c.stop_after);
   };
-  // A run that goes on is looked at as before, unless it is told otherwise.
-  const Index study_every = c.study_every > 0 ? c.study_every : first > 0 ? studied_every(run) : 0;
   std::optional<StudyLog<T>> study;
-  if (study_every > 0) study.emplace(run, material);
+  if (loop.study_every > 0) study.emplace(run, material);
   const auto look = [&](std::optional<double> loss) {
     const std::string line =
         speed.pause([&] { return study->line(model, trainer.steps_done(), loss); });
     run.log(line);
     if (c.json_lines) fmt::print("{}\n", line);
   };
-  if (study && first == 0) look(std::nullopt);
   const auto due = [](Index step, Index every) { return every > 0 && step % every == 0; };
-  // The state is saved before an evaluation too: that may take long, and whoever stops it loses
-  // nothing.
-  while (true) {
-    if (trainer.evaluation_due()) {
-      const auto e = speed.pause([&] { return trainer.evaluate([] { return interrupted == 0; }); });
-      if (!e) break;
-      const std::string line = json_of(*e, speed);
-      run.log(line);
-      save(e->best);
-      progress.clear();
-      print_evaluation(c, *e, line, speed);
+  const auto train = [&] {
+    if (study && first == 0) look(std::nullopt);
+    // The state is saved before an evaluation too: that may take long, and whoever stops it loses
+    // nothing.
+    while (true) {
+      if (trainer.evaluation_due()) {
+        const auto e =
+            speed.pause([&] { return trainer.evaluate([] { return interrupted == 0; }); });
+        if (!e) return;
+        const std::string line = json_of(*e, speed);
+        run.log(line);
+        save(e->best);
+        progress.clear();
+        print_evaluation(c, *e, line, speed);
+      }
+      if (trainer.done() || stop()) return;
+      const StepRecord record = trainer.step();
+      speed.step(record.tokens);
+      progress.show(record.step, record.loss, speed.tokens_per_second());
+      if (due(record.step, loop.study_every)) look(record.loss);
+      if (due(record.step, loop.save_every) || trainer.evaluation_due() || stop()) save(false);
+      if (due(record.step, loop.sample_every)) {
+        progress.clear();
+        speed.pause([&] { return print_sample(c, run, material, model, record.step), 0; });
+      }
     }
-    if (trainer.done() || stop()) break;
-    const StepRecord record = trainer.step();
-    speed.step(record.tokens);
-    progress.show(record.step, record.loss, speed.tokens_per_second());
-    if (due(record.step, study_every)) look(record.loss);  // before the state is saved: else a
-    // run that is killed in between would go on without it
-    if (due(record.step, c.save_every) || trainer.evaluation_due() || stop()) save(false);
-    if (due(record.step, c.sample_every)) {
-      progress.clear();
-      speed.pause([&] { return print_sample(c, run, material, model, record.step), 0; });
-    }
+  };
+  try {
+    train();
+  } catch (const Error& e) {
+    progress.clear();
+    if (typeid(e) != typeid(Error)) throw;  // of a file, not of the numbers
+    throw Error(fmt::format("{}; {}", e.what(), way_back(program, run, saved)));
   }
   progress.clear();
   print_end(c, program, run, material, trainer, model, speed);
@@ -262,7 +281,7 @@ void train_loop(const LoopOptions& c, const std::string& program, const Run& run
 }
 
 #define HEADWISE_INSTANTIATE(T)                                                                 \
-  template void train_loop(const LoopOptions&, const std::string&, const Run&, const Material&, \
+  template void train_loop(const CallOptions&, const std::string&, const Run&, const Material&, \
                            Trainer<T>&, Decoder<T>&);
 HEADWISE_INSTANTIATE(float)
 HEADWISE_INSTANTIATE(double)

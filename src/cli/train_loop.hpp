@@ -6,26 +6,28 @@
 
 namespace headwise::cli {
 
-/// What happens beside the training itself.
-struct LoopOptions {
-  Index save_every = 0, sample_every = 0, study_every = 0, stop_after = 0;
-  bool json_lines = false;
+/// What one call of the program does; nothing of it is kept for the next.
+struct CallOptions {
+  Index stop_after = 0;
+  bool json_lines = false, force = false;
 
   void visit(auto&& v) {
-    v("save-every", save_every, "steps between saved states; 0: at each evaluation");
-    v("sample-every", sample_every, "steps between samples shown; 0: none");
-    v("study-every", study_every, "steps between looks at what each head does, logged; 0: none");
     v("stop-after", stop_after, "stop after this many steps of this call, saved; 0: do not");
     v("json", json_lines, "JSON lines on stdout, nothing else");
+    v("force", force, "with --out: replace files in the folder that headwise did not write");
   }
   /// Throws UsageError, naming option and value.
   void validate() const;
 };
 
+/// The steps between the looks at heads in a run's log, for a run that does not say; 0: none.
+Index studied_every(const Run& run);
+
 /// Steps, evaluates and saves until the run is done, Ctrl-C is pressed or stop_after is reached;
-/// `program` is its name in advice. Nothing that is trained depends on these options.
+/// `program` is its name in advice. The log's lines are written before the state that counts them.
+/// Throws Error, saying what is saved and how to go back, when training does not stay finite.
 template <Real T>
-void train_loop(const LoopOptions& options, const std::string& program, const Run& run,
+void train_loop(const CallOptions& options, const std::string& program, const Run& run,
                 const Material& material, Trainer<T>& trainer, Decoder<T>& model);
 
 }  // namespace headwise::cli

@@ -31,6 +31,12 @@ void TrainOptions::validate() const {
   require<UsageError>(std::isfinite(clip) && clip >= 0, "--clip: {} is not 0 or more", clip);
 }
 
+void LoopOptions::validate() const {
+  LoopOptions(*this).visit([](const char* name, Index n, const char*) {
+    require<UsageError>(n >= 0, "--{}: {} is not 0 or more", name, n);
+  });
+}
+
 double learning_rate(const TrainOptions& o, Index step) {
   const auto number = [](Index n) { return static_cast<double>(n); };
   if (step < o.warmup) return o.lr * (number(step) + 1) / (number(o.warmup) + 1);

@@ -1,214 +1,155 @@
 #include "headwise/train/run.hpp"
 
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
 
-#include "headwise/core/file.hpp"
-#include "headwise/core/hash.hpp"
-#include "headwise/core/parse.hpp"
+#include "headwise/core/printable.hpp"
+#include "train/run_config.hpp"
 
 namespace headwise {
-
-using nlohmann::json;
-
 namespace {
 
-template <class T>
-json to_json(const T& x) {
-  if constexpr (Named<T>)
-    return std::string(name_of(x));
-  else
-    return x;
-}
-
-/// What the first runs did not write: where it is absent, the default is what they did. Everything
-/// else must be there.
-bool added_later(std::string_view key) {
-  static constexpr std::array<std::string_view, 5> kAdded = {"blas", "schedule", "freeze", "task",
-                                                             "length"};
-  return std::find(kAdded.begin(), kAdded.end(), key) != kAdded.end();
-}
-
-/// Reads j[key], which must be just what x is: no fraction for a whole number, no number for a
-/// bool.
-template <class T>
-void read(const json& j, const char* key, T& x) {
-  if (added_later(key) && !j.contains(key)) return;
-  const json& value = j.at(key);
-  const auto expect = [&](bool ok, const char* what) {
-    require<DataError>(ok, "'{}': expected {}, got {}", key, what,
-                       value.is_structured() ? value.type_name() : value.dump());
-  };
-  if constexpr (Named<T>) {
-    expect(value.is_string(), "a name");
-    const auto name = value.get<std::string>();
-    const std::optional<T> known = parse_name<T>(name);
-    require<DataError>(known.has_value(), "'{}' is none of {}", name,
-                       fmt::join(names_of(T{}), ", "));
-    x = *known;
-    return;
-  } else if constexpr (std::is_same_v<T, bool>) {
-    expect(value.is_boolean(), "true or false");
-  } else if constexpr (std::is_unsigned_v<T>) {
-    expect(value.is_number_unsigned(), "a whole number from 0 up");
-  } else if constexpr (std::is_integral_v<T>) {
-    expect(value.is_number_integer(), "a whole number");
-  } else if constexpr (std::is_floating_point_v<T>) {
-    expect(value.is_number(), "a number");
-  } else {
-    expect(value.is_string(), "a text");
-  }
-  value.get_to(x);
-}
-
-template <class Options>
-json to_json_object(Options options) {
-  json j = json::object();
-  options.visit(
-      [&](const char* name, const auto& member, const char*) { j[name] = to_json(member); });
-  return j;
-}
-
-template <class Options>
-void from_json_object(const json& j, Options& options) {
-  options.visit([&](const char* name, auto& member, const char*) { read(j, name, member); });
-}
-
-/// A JSON file of a run, handed to `use`; whatever it lacks becomes a DataError that names it.
-template <class F>
-void read_json(const std::string& path, F use) {
-  const std::string text = read_file(path);
-  try {
-    use(json::parse(text));
-  } catch (const json::exception& e) {  // "[json.exception....] what is wrong"
-    const std::string_view what = e.what();
-    throw DataError(fmt::format("{}: {}", path, what.substr(what.find("] ") + 2)));
-  } catch (const Error& e) {
-    throw DataError(fmt::format("{}: {}", path, e.what()));
-  }
-}
-
-RunConfig read_config(const std::string& path) {
-  RunConfig c;
-  read_json(path, [&](const json& j) {
-    from_json_object(j.at("model"), c.model);
-    from_json_object(j.at("train"), c.train);
-    read(j.at("model"), "vocab", c.model.vocab);
-    read(j, "dtype", c.dtype);
-    read(j, "seed", c.seed);
-    read(j, "data", c.data);
-    read(j, "data_hash", c.data_hash);
-    read(j, "task", c.task);
-    read(j, "length", c.length);
-    read(j, "blas", c.blas);
-    c.model.validate();
-    c.train.validate();
-  });
-  return c;
+Directory existing(const std::string& folder) {
+  require<DataError>(std::filesystem::is_directory(folder), "{}: no such run folder",
+                     printable(folder));
+  return Directory(folder);
 }
 
 }  // namespace
 
-Run::Run(std::string folder, const RunConfig& config, Tokenizer tokenizer)
-    : folder_(std::move(folder)), config_(config), tokenizer_(std::move(tokenizer)) {}
+Run::Run(Directory directory, std::shared_ptr<const FolderLock> lock, const RunConfig& config,
+         Tokenizer tokenizer)
+    : directory_(std::move(directory)),
+      lock_(std::move(lock)),
+      config_(config),
+      tokenizer_(std::move(tokenizer)),
+      identity_(identity_of(config_, tokenizer_)) {}
 
-Run Run::create(const std::string& folder, const RunConfig& config, const Tokenizer& tokenizer) {
-  require<UsageError>(!std::filesystem::exists(folder + "/last.safetensors"),
+void Run::require_free(const std::string& folder, bool force) {
+  if (!std::filesystem::is_directory(folder)) return;
+  const Directory directory(folder);
+  const std::string holder = FolderLock::holder(directory);
+  require<DataError>(holder.empty(), "{}: is in use by {}", printable(folder), holder);
+  require_replaceable(directory, force);
+}
+
+void Run::require_replaceable(const Directory& directory, bool force) {
+  std::vector<std::string_view> own, foreign;
+  for (const std::string_view name : kFiles)
+    if (directory.has(std::string(name)))
+      (is_run_file(directory, name) ? own : foreign).push_back(name);
+  const bool holds_run =
+      directory.has(kLast) && std::any_of(own.begin(), own.end(), [](std::string_view name) {
+        return name == kLast || name == kConfig;
+      });
+  require<UsageError>(!holds_run,
                       "--out: {} holds a run already; --resume it or choose another folder",
-                      folder);
-  Run run(folder, config, tokenizer);
-  const std::string text = run.config_text();  // refused before there is a folder
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  require<DataError>(!error, "{}: cannot be made a folder: {}", folder, error.message());
-  json known = {{"kind", to_json(tokenizer.kind())}};
-  if (tokenizer.kind() != TokenizerKind::byte) known["tokens"] = tokenizer.tokens();
-  replace_file(folder + "/tokenizer.json", known.dump(1) + "\n");
-  replace_file(folder + "/config.json", text);
-  return run;
+                      printable(directory.path()));
+  require<UsageError>(force || foreign.empty(),
+                      "--out: {} has {}, which headwise did not write; choose another folder, or "
+                      "replace with --force",
+                      printable(directory.path()), fmt::join(foreign, ", "));
 }
 
-Run Run::open(const std::string& folder) {
-  require<DataError>(std::filesystem::is_directory(folder), "{}: no such run folder", folder);
-  std::optional<Tokenizer> tokenizer;
-  read_json(folder + "/tokenizer.json", [&](const json& j) {
-    TokenizerKind kind{};
-    read(j, "kind", kind);
-    std::vector<std::string> tokens;
-    if (kind != TokenizerKind::byte || j.contains("tokens")) j.at("tokens").get_to(tokens);
-    tokenizer = Tokenizer::from_tokens(kind, tokens);
-  });
-  Run run(folder, read_config(folder + "/config.json"), *tokenizer);
-  const Index known = run.tokenizer_.vocab(), vocab = run.config_.model.vocab;
-  require<DataError>(known == vocab, "{}: tokenizer.json has {} tokens, config.json says {}",
-                     folder, known, vocab);
-  return run;
+Run Run::create(const std::string& folder, const RunConfig& config, const Tokenizer& tokenizer,
+                bool force) {
+  const std::string text = config_text(config, tokenizer);  // refused before there is a folder
+  require_free(folder, force);
+  Directory directory = Directory::create(folder);
+  const auto lock = std::make_shared<const FolderLock>(directory);
+  require_replaceable(directory, force);  // another process may have trained in the meantime
+  directory.remove_temporaries();
+  for (const char* name : kFiles) directory.remove(name);
+  directory.replace(kTokenizer, tokenizer_text(tokenizer));
+  directory.replace(kConfig, text);
+  return {std::move(directory), lock, config, tokenizer};
 }
 
-std::string Run::config_text() const {
-  json model = to_json_object(config_.model);
-  model["vocab"] = config_.model.vocab;
-  const json j = {{"model", model},
-                  {"train", to_json_object(config_.train)},
-                  {"dtype", to_json(config_.dtype)},
-                  {"seed", config_.seed},
-                  {"data", config_.data},
-                  {"task", config_.task},
-                  {"length", config_.length},
-                  {"data_hash", config_.data_hash},
-                  {"blas", config_.blas}};
-  try {
-    return j.dump(1) + "\n";
-  } catch (const json::exception&) {
-    throw UsageError("--data: the path is not UTF-8 and cannot be kept in config.json");
-  }
+Run Run::open(const std::string& folder) { return opened(existing(folder), nullptr); }
+
+Run Run::resume(const std::string& folder) {
+  Directory directory = existing(folder);
+  require<DataError>(directory.has(kConfig), "{}: no such file",
+                     printable(directory.path(kConfig)));
+  auto lock = std::make_shared<const FolderLock>(directory);
+  directory.remove_temporaries();
+  return opened(std::move(directory), std::move(lock));
 }
 
-void Run::change(const TrainOptions& options, const std::string& blas) {
+Run Run::opened(Directory directory, std::shared_ptr<const FolderLock> lock) {
+  RunFiles files(directory);
+  return {std::move(directory), std::move(lock), files.config, std::move(files.tokenizer)};
+}
+
+TensorFile Run::tensors(const char* name) const {
+  require<DataError>(directory_.has(kLast) || directory_.has(kModel),
+                     "{}: nothing was saved yet: it has neither {} nor {}; train it again with "
+                     "--out {}",
+                     printable(folder()), kLast, kModel, printable(folder()));
+  TensorFile file(directory_.path(name));
+  const auto found = file.metadata().find(kIdentityKey);
+  require<DataError>(found != file.metadata().end() || config_.format == 0,
+                     "{}: has no identity in its metadata: no run of this version wrote it",
+                     printable(file.path()));
+  require<DataError>(found == file.metadata().end() || found->second == identity_,
+                     "{}: belongs to another run: it says {}, config.json {}",
+                     printable(file.path()), printable(found->second), identity_);
+  return file;
+}
+
+void Run::change(const TrainOptions& options, const LoopOptions& loop, const std::string& blas) {
   config_.train = options;
+  config_.loop = loop;
   config_.blas = blas;
-  replace_file(folder_ + "/config.json", config_text());
+  directory_.replace(kConfig, config_text(config_, tokenizer_));
 }
 
-void Run::log(const std::string& line) const {
-  std::ofstream file(folder_ + "/log.jsonl", std::ios::app | std::ios::binary);
-  file << line << '\n' << std::flush;
-  require<DataError>(file.good(), "{}/log.jsonl: cannot be written", folder_);
-}
+void Run::log(const std::string& line) const { directory_.append(kLog, line + "\n"); }
 
-void Run::forget_after(std::string_view event, Index step) const {
-  const std::string path = folder_ + "/log.jsonl";
-  if (!std::filesystem::exists(path)) return;
+void Run::rewind_log(Index steps, Index evaluated) const {
+  if (!directory_.has(kLog)) return;
+  const std::string text = directory_.read(kLog);
   std::string kept;
-  std::istringstream file(read_file(path));
+  std::istringstream file(text);
   for (std::string line; std::getline(file, line);) {
-    const json j = json::parse(line, nullptr, false);
+    const auto j = nlohmann::json::parse(line, nullptr, false);
     const bool has_step = j.is_object() && j.contains("step") && j["step"].is_number_integer();
     if (!has_step) continue;
-    const bool other = j.contains("event") && j["event"] != event;
-    if (other || j["step"].get<Index>() <= step) kept += line + "\n";
+    const bool evaluation = j.contains("event") && j["event"] == "eval";
+    if (j["step"].get<Index>() <= (evaluation ? evaluated : steps)) kept += line + "\n";
   }
-  replace_file(path, kept);
+  if (kept != text) directory_.replace(kLog, kept);
+}
+
+template <Real T>
+void save_model(const Run& run, Decoder<T>& model) {
+  TensorFileWriter weights;
+  add_weights(model, weights);
+  weights.metadata(kIdentityKey, run.identity());
+  weights.save(run.directory().replace(Run::kModel));
 }
 
 template <Real T>
 void save_run(const Run& run, const Trainer<T>& trainer, Decoder<T>& model, bool best) {
-  if (best || !std::filesystem::exists(run.model())) save_weights(model, run.model());
-  trainer.save(run.last());
+  TensorFileWriter state;
+  trainer.save(state);  // throws before anything is replaced
+  if (best || !run.directory().has(Run::kModel)) save_model(run, model);
+  state.metadata(kIdentityKey, run.identity());
+  state.save(run.directory().replace(Run::kLast));
 }
 
 template <Real T>
 Decoder<T> load_model(const Run& run, std::vector<std::string>& not_finite) {
   Rng rng(run.config().seed);
   Decoder<T> model(run.config().model, rng);
-  not_finite = load_weights(model, run.model());
+  not_finite = load_weights(model, run.weights());
   return model;
 }
 
 #define HEADWISE_INSTANTIATE(T)                                             \
+  template void save_model(const Run&, Decoder<T>&);                        \
   template void save_run(const Run&, const Trainer<T>&, Decoder<T>&, bool); \
   template Decoder<T> load_model(const Run&, std::vector<std::string>&);
 HEADWISE_INSTANTIATE(float)

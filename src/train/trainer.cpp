@@ -187,24 +187,32 @@ std::optional<EvalRecord> Trainer<T>::evaluate(FunctionRef<bool()> keep_going) {
 }
 
 template <Real T>
-void Trainer<T>::save(const std::string& path) const {
-  TensorFileWriter file;
-  for_each_param(model_, [&](const std::string& name, const Param<T>& p) {
-    file.add("weight/" + name, p.value);
-  });
+void Trainer<T>::save(TensorFileWriter& file) const {
+  const auto add = [&](const std::string& name, const Tensor<T>& x) {
+    require<Error>(all_finite(x), "step {}: '{}' is not finite after learning rate {}",
+                   state_.steps, name, state_.lr);
+    file.add(name, x);
+  };
+  for_each_param(
+      model_, [&](const std::string& name, const Param<T>& p) { add("weight/" + name, p.value); });
   for (const auto& [name, m] : adam_.moments) {
-    file.add("mean/" + name, m.mean);
-    file.add("square/" + name, m.square);
+    add("mean/" + name, m.mean);
+    add("square/" + name, m.square);
     file.metadata("updates/" + name, fmt::to_string(m.updates));
   }
   State state = state_;
   state.visit([&](const char* key, auto& x) { file.metadata(key, fmt::to_string(x)); });
+}
+
+template <Real T>
+void Trainer<T>::save(const std::string& path) const {
+  TensorFileWriter file;
+  save(file);
   file.save(path);
 }
 
 template <Real T>
-void Trainer<T>::load(const std::string& path) {
-  const TensorFile file(path);
+void Trainer<T>::load(const TensorFile& file) {
   const Metadata metadata(file);
   std::set<std::string> unknown;
   for (const auto& [name, entry] : file.entries()) unknown.insert(name);
@@ -224,7 +232,7 @@ void Trainer<T>::load(const std::string& path) {
     m.mean = take("mean/" + name, shape);
     m.square = take("square/" + name, shape);
   });
-  require<DataError>(unknown.empty(), "{}: has tensors that the model does not: {}", path,
+  require<DataError>(unknown.empty(), "{}: has tensors that the model does not: {}", file.path(),
                      fmt::join(unknown, ", "));
   State state;
   state.visit([&](const char* key, auto& x) { metadata.read(key, x); });

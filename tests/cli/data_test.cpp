@@ -47,7 +47,8 @@ TEST_CASE("data --out writes text and annotations, and never over a file", "[cli
     (void)other.file(keep == out ? "s.txt" : "s.txt.jsonl", "mine");
     const Result refused = headwise_program("data stories --sentences 50 --out " + path);
     CHECK(refused.code == 2);
-    CHECK(refused.err == "headwise: --out: " + there + " is there already\n");
+    CHECK(refused.err == "headwise: --out: " + there +
+                             " is there already; choose another file, or replace it with --force\n");
     CHECK(contents(there) == "mine");
     const std::string& second = keep == out ? path + ".jsonl" : path;
     CHECK_FALSE(std::filesystem::exists(second));

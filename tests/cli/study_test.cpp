@@ -161,7 +161,7 @@ TEST_CASE("a run with weights that are no numbers is refused", "[cli][study][err
   std::vector<std::string> none;
   Decoder<float> model = load_model<float>(opened, none);
   model.ln_f.weight.value.data()[0] = std::numeric_limits<float>::quiet_NaN();
-  save_weights(model, opened.model());
+  save_model(opened, model);
   const Result r = headwise_program("study " + run + " --json " + (folder / "j"));
   CHECK(r.code == 1);
   CHECK(r.out.empty());
@@ -187,11 +187,12 @@ TEST_CASE("what cannot be studied is refused by name", "[cli][study][errors]") {
   CHECK(refusal(run + " --text 'Ann saw Ben and Ben.'") ==
         "headwise: --text: 20 tokens, need from 2 to the context of 16\n");
   CHECK(refusal(run + " --text 'A%b'", 1).find("headwise: --text: ") == 0);
-  CHECK(refusal(run + " --text ''") == "headwise: --text: is empty\n");
+  CHECK(refusal(run + " --text ''") == "headwise: --text: must not be empty\n");
   CHECK(refusal(run + " --json x --out x") ==
-        "headwise: --json: x is a file of the run, or another option's\n");
+        "headwise: --json: x is another option's file too\n");
   CHECK(refusal(run + " --out " + run + "/config.json") ==
-        "headwise: --out: " + run + "/config.json is a file of the run, or another option's\n");
+        "headwise: --out: " + run + "/config.json is " + run +
+            "/config.json, a file of the run; choose another\n");
   CHECK(refusal(run + " --show 0.0 --json " + (folder / "x")).find("cannot be given with") !=
         std::string::npos);
   CHECK(refusal(run + " --json " + (folder / "no/x"), 1).find("no/x") != std::string::npos);

@@ -135,8 +135,9 @@ TEST_CASE("a run starts from another's weights and tokens", "[cli][init]") {
         "headwise: " + strange +
             ": text: character 'd' (U+0064) at index 3 is not one of the 5 characters of the "
             "training text\n");
-  CHECK(refusal("train --data " + other + " --init-from " + one + " --width 16" + three, 1)
-            .find("the model needs") != std::string::npos);
+  for (const std::string option : {"--width 16", "--heads 1", "--gelu tanh", "--context 4"})
+    CHECK(refusal("train --data " + other + " --init-from " + one + " " + option + three)
+              .starts_with("headwise: " + option.substr(0, option.find(' ')) + ": "));
   CHECK(refusal("train --init-from " + one + " --preset toy" + three) ==
         "headwise: --preset: toy and --init-from " + one + " exclude each other\n");
   CHECK(refusal("train --init-from " + (folder / "no") + three, 1) ==

@@ -49,6 +49,7 @@ RunConfig unusual() {
                     .eval_every = 13,
                     .eval_batches = 17,
                     .freeze = "pos.*,blocks.0.*"},
+          .loop = {.save_every = 3, .sample_every = 4, .study_every = 5},
           .dtype = Dtype::f64,
           .seed = 0xFFFFFFFFFFFFFFFF,
           .data = "a \"quoted\"\\path\n\u00FC.txt",
@@ -120,10 +121,11 @@ TEST_CASE("a new run's folder holds its configuration and tokenizer", "[train][r
   const TemporaryFolder folder;
   const std::string path = folder / "deep/er";
   const Run run = Run::create(path, small(), letters());
+  CHECK(run.unlocked().empty());
   std::set<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(path))
     files.insert(entry.path().filename().string());
-  CHECK(files == std::set<std::string>{"config.json", "tokenizer.json"});
+  CHECK(files == std::set<std::string>{"config.json", "tokenizer.json", FolderLock::kLockFile});
   CHECK(run.folder() == path);
   CHECK(run.last() == path + "/last.safetensors");
   CHECK(run.model() == path + "/model.safetensors");
@@ -131,14 +133,16 @@ TEST_CASE("a new run's folder holds its configuration and tokenizer", "[train][r
 
 TEST_CASE("a folder that holds a run is refused", "[train][run][errors]") {
   const TemporaryFolder folder;
-  const Run run = Run::create(folder.path(), small(), letters());
+  Run::create(folder.path(), small(), letters());
   Run::create(folder.path(), small(), letters());  // nothing was trained yet: nothing to lose
-  replace_file(run.last(), "a state");
+  replace_file(folder / "last.safetensors", "a state");
   const std::string before = read_file(folder / "config.json");
-  CHECK_THROWS_WITH(
-      Run::create(folder.path(), unusual(), letters()),
-      "--out: " + folder.path() + " holds a run already; --resume it or choose another folder");
-  CHECK_THROWS_AS(Run::create(folder.path(), unusual(), letters()), UsageError);
+  for (const bool force : {false, true}) {
+    CHECK_THROWS_WITH(
+        Run::create(folder.path(), unusual(), letters(), force),
+        "--out: " + folder.path() + " holds a run already; --resume it or choose another folder");
+    CHECK_THROWS_AS(Run::create(folder.path(), unusual(), letters(), force), UsageError);
+  }
   CHECK(read_file(folder / "config.json") == before);
 }
 
@@ -147,7 +151,7 @@ TEST_CASE("a file is no folder for a run", "[train][run][errors]") {
   replace_file(folder / "file", "x");
   CHECK(message_of<DataError>([&] {
           Run::create(folder / "file", small(), letters());
-        }).starts_with(folder / "file" + ": cannot be made a folder"));
+        }).starts_with(folder / "file" + ": "));
   CHECK_THROWS_WITH(Run::open(folder / "file"), folder / "file" + ": no such run folder");
   CHECK_THROWS_WITH(Run::open(folder / "no"), folder / "no" + ": no such run folder");
   CHECK_THROWS_AS(Run::open(folder / "no"), DataError);
@@ -160,6 +164,7 @@ TEST_CASE("every option comes back from the run folder", "[train][run]") {
   const Run run = Run::open(folder.path());
   CHECK(texts(run.config().model) == texts(c.model));
   CHECK(texts(run.config().train) == texts(c.train));
+  CHECK(texts(run.config().loop) == texts(c.loop));
   for (const auto& [name, text] : texts(ModelConfig{})) {  // or a forgotten one would not show
     CAPTURE(name);
     CHECK(text != texts(c.model).at(name));
@@ -167,6 +172,10 @@ TEST_CASE("every option comes back from the run folder", "[train][run]") {
   for (const auto& [name, text] : texts(TrainOptions{})) {
     CAPTURE(name);
     CHECK(text != texts(c.train).at(name));
+  }
+  for (const auto& [name, text] : texts(LoopOptions{})) {
+    CAPTURE(name);
+    CHECK(text != texts(c.loop).at(name));
   }
   CHECK(run.config().model.vocab == 10);
   CHECK(run.config().dtype == Dtype::f64);
@@ -225,11 +234,12 @@ TEST_CASE("new training options replace the old ones in the folder", "[train][ru
   Run run = Run::create(folder.path(), small(), letters());
   TrainOptions options = small().train;
   options.steps = 12345;
-  run.change(options, "another BLAS");
+  run.change(options, unusual().loop, "another BLAS");
   CHECK(run.config().train.steps == 12345);
   const Run again = Run::open(folder.path());
   CHECK(again.config().blas == "another BLAS");
   CHECK(texts(again.config().train) == texts(options));
+  CHECK(texts(again.config().loop) == texts(unusual().loop));
   CHECK(texts(again.config().model) == texts(small().model));
 }
 
@@ -247,6 +257,7 @@ TEST_CASE("a configuration without any of its keys is refused by file and key",
   refused(config.original(), "");
   refused(config.original().at("model"), "/model");
   refused(config.original().at("train"), "/train");
+  refused(config.original().at("loop"), "/loop");
 }
 
 TEST_CASE("a run from before an option was there opens with its default", "[train][run]") {
@@ -255,6 +266,7 @@ TEST_CASE("a run from before an option was there opens with its default", "[trai
   const std::string path = folder / "config.json";
   json j = json::parse(read_file(path));
   for (const std::string& key : kAddedLater) CHECK(j.erase(key) + j["train"].erase(key) == 1);
+  for (const char* key : {"format", "tokenizer", "identity", "loop"}) CHECK(j.erase(key) == 1);
   replace_file(path, j.dump());
   const RunConfig old = Run::open(folder.path()).config();
   CHECK(old.blas.empty());
@@ -288,7 +300,7 @@ TEST_CASE("a configuration with a number that is no such number is refused by fi
   const Damaged config("config.json");
   const auto at = [](const char* text) { return json::json_pointer(text); };
   CHECK(mentions(config.with(at("/model/layers"), 2.5),  // and not quietly 2
-                 {"'layers': expected a whole number, got 2.5"}));
+                 {"'model.layers': expected a whole number", ", got 2.5"}));
   config.with(at("/train/batch"), true);
   config.with(at("/train/steps"), 1e30);
   config.with(at("/seed"), -1);
@@ -347,40 +359,29 @@ TEST_CASE("a run without one of its files is refused by file", "[train][run][err
   }
 }
 
-TEST_CASE("forgetting keeps the log's lines up to a step", "[train][run]") {
+TEST_CASE("a log goes back to what its state has seen", "[train][run]") {
   const TemporaryFolder folder;
   const Run run = Run::create(folder.path(), small(), letters());
-  run.forget_after("eval", 5);  // no log yet
+  run.rewind_log(5, 5);  // no log yet
   CHECK_FALSE(std::filesystem::exists(folder / "log.jsonl"));
-  const auto line = [](int step) {
-    return fmt::format("{{\"event\":\"eval\",\"step\":{},\"lr\":1e-3}}", step);
+  const auto line = [](const char* event, int step) {
+    return fmt::format("{{\"event\":\"{}\",\"step\":{},\"lr\":1e-3}}", event, step);
   };
-  for (const int step : {0, 10, 20, 30}) run.log(line(step));
+  for (const int step : {0, 10, 20, 30})
+    for (const char* event : {"study", "eval"}) run.log(line(event, step));
   run.log("{\"event\":\"done\",\"steps\":30}");
   CHECK(read_file(folder / "log.jsonl").ends_with("{\"event\":\"done\",\"steps\":30}\n"));
-  run.forget_after("eval", 20);
-  CHECK(read_file(folder / "log.jsonl") == line(0) + "\n" + line(10) + "\n" + line(20) + "\n");
-  run.log(line(25));
-  CHECK(read_file(folder / "log.jsonl").ends_with(line(20) + "\n" + line(25) + "\n"));
-  run.forget_after("eval", -1);
+  run.rewind_log(20, 10);  // saved before the evaluation of step 20
+  const std::string kept = line("study", 0) + "\n" + line("eval", 0) + "\n" + line("study", 10) +
+                           "\n" + line("eval", 10) + "\n" + line("study", 20) + "\n";
+  CHECK(read_file(folder / "log.jsonl") == kept);
+  run.log(line("eval", 20));
+  CHECK(read_file(folder / "log.jsonl") == kept + line("eval", 20) + "\n");
+  run.rewind_log(-1, -1);
   CHECK(read_file(folder / "log.jsonl").empty());
 }
 
-TEST_CASE("each event is forgotten by itself", "[train][run]") {
-  const TemporaryFolder folder;
-  const Run run = Run::create(folder.path(), small(), letters());
-  for (const char* event : {"eval", "study"})
-    for (const int step : {10, 20, 30})
-      run.log(fmt::format("{{\"event\":\"{}\",\"step\":{}}}", event, step));
-  run.forget_after("eval", 10);
-  run.forget_after("study", 20);
-  CHECK(read_file(folder / "log.jsonl") ==
-        "{\"event\":\"eval\",\"step\":10}\n"
-        "{\"event\":\"study\",\"step\":10}\n"
-        "{\"event\":\"study\",\"step\":20}\n");
-}
-
-TEST_CASE("forgetting drops the log's damaged lines", "[train][run]") {
+TEST_CASE("a log that goes back loses its damaged lines", "[train][run]") {
   const std::string good = "{\"event\":\"eval\",\"step\":10}\n";
   for (const char* bad : {"{\"event\":\"eval\",\"st", "\n", "7\n", "{\"step\":\"x\"}\n",
                           "{\"step\":null}\n", "\xFF\xFE\n"}) {
@@ -388,7 +389,7 @@ TEST_CASE("forgetting drops the log's damaged lines", "[train][run]") {
     const TemporaryFolder folder;
     const Run run = Run::create(folder.path(), small(), letters());
     replace_file(folder / "log.jsonl", good + bad);
-    CHECK_NOTHROW(run.forget_after("eval", 20));
+    CHECK_NOTHROW(run.rewind_log(20, 20));
     CHECK(read_file(folder / "log.jsonl") == good);
   }
 }
@@ -397,8 +398,9 @@ TEST_CASE("a log that cannot be written is an error", "[train][run][errors]") {
   const TemporaryFolder folder;
   const Run run = Run::create(folder / "run", small(), letters());
   std::filesystem::remove_all(folder / "run");
-  CHECK_THROWS_WITH(run.log("x"), folder / "run/log.jsonl" + ": cannot be written");
-  CHECK_THROWS_AS(run.log("x"), DataError);
+  CHECK(message_of<DataError>([&] {
+          run.log("x");
+        }).starts_with(folder / "run/log.jsonl" + ": cannot be written"));
 }
 
 TEST_CASE("the best weights are kept and the last state is saved", "[train][run]") {
@@ -412,26 +414,30 @@ TEST_CASE("the best weights are kept and the last state is saved", "[train][run]
     CHECK(not_finite.empty());
     return test::weights_of(model);
   };
+  const auto saved_state = [&] {
+    test::Training<float> other(small().model, small().train, 1);
+    other.trainer.load(run.state());
+    return other.saved();
+  };
   save_run(run, t.trainer, t.model, false);  // the only ones, so the best
   const auto first = test::weights_of(t.model);
   CHECK(test::same_bits(saved_model(), first));
   t.run(1);
   save_run(run, t.trainer, t.model, false);
   CHECK(test::same_bits(saved_model(), first));
-  CHECK((read_file(run.last()) == t.saved()));
+  CHECK((saved_state() == t.saved()));
   t.run(1);
   save_run(run, t.trainer, t.model, true);
   CHECK(test::same_bits(saved_model(), test::weights_of(t.model)));
-  CHECK((read_file(run.last()) == t.saved()));
+  CHECK((saved_state() == t.saved()));
 }
 
 TEST_CASE("a run's model with a weight that is not finite tells its name", "[train][run]") {
-  const test::OneThread quick;
   const TemporaryFolder folder;
   const Run run = Run::create(folder.path(), small(), letters());
   test::Training<float> t(small().model, small().train, 1);
   t.model.ln_f.bias.value.data()[3] = std::numeric_limits<float>::quiet_NaN();
-  save_run(run, t.trainer, t.model, true);
+  save_model(run, t.model);
   std::vector<std::string> not_finite;
   load_model<float>(run, not_finite);
   CHECK(not_finite == std::vector<std::string>{"ln_f.bias"});

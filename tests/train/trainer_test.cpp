@@ -192,13 +192,17 @@ TEMPLATE_TEST_CASE("a loss that is not finite stops the step before anything has
   const test::OneThread quick;
   Training<TestType> t(kSmallModel, kSmallTraining, 1);
   t.run(2);
-  t.model.blocks[1].attn.w_v.weight.value.data()[5] = static_cast<TestType>(kNaN);
   const std::string before = t.saved();
+  const auto weight = [&]() -> TestType& {
+    return t.model.blocks[1].attn.w_v.weight.value.data()[5];
+  };
+  const TestType good = std::exchange(weight(), static_cast<TestType>(kNaN));
   const std::string message = test::message_of<Error>([&] { t.trainer.step(); });
   CAPTURE(message);
   CHECK(
       test::mentions(message, {"step 3", "the loss is", "nan",
                                fmt::format("learning rate {}", learning_rate(kSmallTraining, 2))}));
+  weight() = good;
   CHECK((t.saved() == before));
   CHECK(t.trainer.steps_done() == 2);
 }

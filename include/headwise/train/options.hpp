@@ -1,10 +1,15 @@
 // How a model is trained, and the learning rate that follows.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "headwise/core/parse.hpp"
 #include "headwise/core/shape.hpp"
 
 namespace headwise {
@@ -45,6 +50,32 @@ struct TrainOptions {
   /// Throws UsageError, naming option and value.
   void validate() const;
 };
+
+/// What happens beside the training: nothing that is trained depends on it.
+struct LoopOptions {
+  Index save_every = 0, sample_every = 0, study_every = 0;
+
+  void visit(auto&& v) {
+    v("save-every", save_every, "steps between saved states; 0: at each evaluation");
+    v("sample-every", sample_every, "steps between samples shown; 0: none");
+    v("study-every", study_every, "steps between looks at what each head does, logged; 0: none");
+  }
+  /// Throws UsageError, naming option and value.
+  void validate() const;
+};
+
+/// Every option as a name and a text, in the order of its visit().
+template <class Options>
+std::vector<std::pair<std::string, std::string>> option_texts(Options options) {
+  std::vector<std::pair<std::string, std::string>> all;
+  options.visit([&]<class T>(const char* name, const T& member, const char*) {
+    if constexpr (Named<T>)
+      all.emplace_back(name, name_of(member));
+    else
+      all.emplace_back(name, fmt::to_string(member));
+  });
+  return all;
+}
 
 /// Learning rate of a step (0-based): lr (s+1)/(warmup+1) while it warms up; then, down to min_lr
 /// at `steps`,

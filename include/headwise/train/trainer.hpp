@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "headwise/core/safetensors.hpp"
 #include "headwise/data/source.hpp"
 #include "headwise/models/decoder.hpp"
 #include "headwise/train/adamw.hpp"
@@ -66,10 +67,14 @@ class Trainer {
   [[nodiscard]] double val_loss() const { return state_.val_loss; }  ///< of the last evaluation
   [[nodiscard]] double best_val_loss() const { return state_.best_val_loss; }
 
-  /// Writes weights, moments, counters and random state as one file, replaced in one step.
+  /// Adds weights, moments, counters and random state to a file. Throws Error naming a weight or a
+  /// moment that is not finite: such a state must not replace a good one.
+  void save(TensorFileWriter& file) const;
+  /// The same as one file, replaced in one step.
   void save(const std::string& path) const;
   /// Goes on where save() was called. Throws DataError when the file does not fit the model.
-  void load(const std::string& path);
+  void load(const TensorFile& file);
+  void load(const std::string& path) { load(TensorFile(path)); }
 
  private:
   /// Forward and backward of one batch's groups, side by side. Adds to the gradients, in the order

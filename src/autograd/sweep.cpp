@@ -9,7 +9,7 @@ namespace headwise {
 namespace {
 
 /// Of steps, how far apart the slopes on the two sides are that make a kink.
-constexpr double kApart = 1e-3;
+constexpr double kStepApart = 1e-3;
 /// How many times the rounding of a result explains a difference.
 constexpr double kRoundings = 10;
 
@@ -31,7 +31,8 @@ Trend trend(const std::vector<SweepStep>& sweep, const TensorCheck& t, double to
     return kRoundings * t.floor * tolerance * t.step / s.step;
   };
   if (bend(*straight) > noise(*straight) &&
-      bend(*straight) > kApart * std::max(std::fabs(straight->left), std::fabs(straight->right)) &&
+      bend(*straight) >
+          kStepApart * std::max(std::fabs(straight->left), std::fabs(straight->right)) &&
       2 * bend(*straight) >= straight->difference)
     return Trend::kink;
   return steady->difference <= noise(*steady) ? Trend::rounding : Trend::wrong;

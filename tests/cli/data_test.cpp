@@ -25,9 +25,9 @@ TEST_CASE("data writes the stories of a seed", "[cli][data]") {
   CHECK(text.code == 0);
   CHECK(text.out == stories_text(stories(50, 9)));
   CHECK(text.err.empty());
-  const Result json = headwise_program("data stories --sentences 50 --seed 9 --json");
-  CHECK(json.code == 0);
-  CHECK(json.out == annotations(stories(50, 9)));
+  const Result as_json = headwise_program("data stories --sentences 50 --seed 9 --json");
+  CHECK(as_json.code == 0);
+  CHECK(as_json.out == annotations(stories(50, 9)));
   CHECK(headwise_program("data stories").out == stories_text(stories(kCorpusSentences, 1)));
 }
 
@@ -47,8 +47,9 @@ TEST_CASE("data --out writes text and annotations, and never over a file", "[cli
     (void)other.file(keep == out ? "s.txt" : "s.txt.jsonl", "mine");
     const Result refused = headwise_program("data stories --sentences 50 --out " + path);
     CHECK(refused.code == 2);
-    CHECK(refused.err == "headwise: --out: " + there +
-                             " is there already; choose another file, or replace it with --force\n");
+    CHECK(refused.err ==
+          "headwise: --out: " + there +
+              " is there already; choose another file, or replace it with --force\n");
     CHECK(contents(there) == "mine");
     const std::string& second = keep == out ? path + ".jsonl" : path;
     CHECK_FALSE(std::filesystem::exists(second));

@@ -151,9 +151,9 @@ TEST_CASE("gradcheck in float says that its bounds are looser", "[cli][gradcheck
   const Result r = headwise_program("gradcheck square --dtype f32");
   CHECK(r.code == 0);
   CHECK(mentions(r.out, {"1 passed", "tolerance 5e-03, in float\n", "only coarse mistakes show"}));
-  const Result json = headwise_program("gradcheck square --dtype f32 --json");
-  CHECK(lines(json.out).at(0).at("dtype") == "f32");
-  CHECK(lines(json.out).at(0).at("tolerance") == kGradToleranceFloat);
+  const Result as_json = headwise_program("gradcheck square --dtype f32 --json");
+  CHECK(lines(as_json.out).at(0).at("dtype") == "f32");
+  CHECK(lines(as_json.out).at(0).at("tolerance") == kGradToleranceFloat);
 }
 
 TEST_CASE("everything passes in float", "[cli][gradcheck]") {
@@ -197,9 +197,9 @@ TEST_CASE("gradcheck of everything: a row a name, a page with a row a check", "[
   const Result r = headwise_program("gradcheck --html " + page);
   CHECK(r.code == 0);
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(120));  // slowest builds
-  const Result json = headwise_program("gradcheck --fast --json");
+  const Result as_json = headwise_program("gradcheck --fast --json");
   std::set<std::string> names;
-  for (const nlohmann::json& line : lines(json.out))
+  for (const nlohmann::json& line : lines(as_json.out))
     if (line.at("event") == "check") names.insert(line.at("name"));
   // Broadcasting's reductions and every layer that is trained (cases 24, 25).
   for (const char* name : {"add", "linear", "Linear", "Embedding", "LayerNorm",
@@ -208,7 +208,7 @@ TEST_CASE("gradcheck of everything: a row a name, a page with a row a check", "[
   // The head, the totals, and that of a large vocabulary some elements were taken.
   CHECK(count(r.out, "\n") == static_cast<Index>(names.size()) + 3);
   const std::string html = contents(page);
-  CHECK(count(html, "<tr><td>") == count(json.out, "\"event\":\"check\""));
+  CHECK(count(html, "<tr><td>") == count(as_json.out, "\"event\":\"check\""));
   CHECK(count(html, "<span class=\"pass\">pass</span>") == count(html, "<tr><td>"));
   CHECK(html.starts_with("<!DOCTYPE html>"));
   CHECK(mentions(html, {"Every op, every layer and a whole small decoder.", "charset=\"utf-8\""}));

@@ -8,6 +8,7 @@
 
 using namespace headwise::test;
 using nlohmann::json;
+using StoryVerdict = headwise::test::Verdict;
 
 namespace {
 
@@ -22,9 +23,9 @@ Links written(const json& story, const char* list, const char* from, const char*
   return links;
 }
 
-Links found(const std::vector<Verdict>& story, std::vector<StoryLink> Verdict::*list) {
+Links links_of(const std::vector<StoryVerdict>& story, std::vector<StoryLink> StoryVerdict::*list) {
   Links links;
-  for (const Verdict& sentence : story)
+  for (const StoryVerdict& sentence : story)
     for (const StoryLink& link : sentence.*list) links.emplace_back(link.from, link.to);
   std::ranges::sort(links);
   return links;
@@ -38,13 +39,14 @@ TEST_CASE("subjects, antecedents and cues are those of the text", "[cli][stories
   std::size_t links = 0;
   for (const json& story : lines(made.out)) {
     const std::string text = story["text"];
-    const std::vector<Verdict> read = check_story(text);
+    const std::vector<StoryVerdict> read = check_story(text);
     INFO(text);
-    CHECK(std::ranges::all_of(read,
-                              [](const Verdict& v) { return v.parses() && v.misplaced.empty(); }));
-    CHECK(written(story, "verbs", "verb", "subject") == found(read, &Verdict::verbs));
-    CHECK(written(story, "pronouns", "pronoun", "antecedent") == found(read, &Verdict::pronouns));
-    CHECK(written(story, "banks", "bank", "cue") == found(read, &Verdict::banks));
+    CHECK(std::ranges::all_of(
+        read, [](const StoryVerdict& v) { return v.parses() && v.misplaced.empty(); }));
+    CHECK(written(story, "verbs", "verb", "subject") == links_of(read, &StoryVerdict::verbs));
+    CHECK(written(story, "pronouns", "pronoun", "antecedent") ==
+          links_of(read, &StoryVerdict::pronouns));
+    CHECK(written(story, "banks", "bank", "cue") == links_of(read, &StoryVerdict::banks));
     links += story["verbs"].size() + story["pronouns"].size() + story["banks"].size();
   }
   CHECK(links > 10000);

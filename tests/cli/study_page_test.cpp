@@ -42,10 +42,10 @@ std::string block(const std::string& page, const std::string& id) {
   return between(page, "id=\"" + id + "\">", "</script>");
 }
 
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++found;
-  return found;
+std::size_t occurrences(const std::string& text, const std::string& part) {
+  std::size_t times = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++times;
+  return times;
 }
 
 /// The numbers of a pattern's block, decoded by the alphabet of RFC 4648.
@@ -79,8 +79,9 @@ TEST_CASE("the document stands in the page and comes back as it was", "[cli][stu
   CHECK(page.starts_with("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">"));
   CHECK(page.ends_with("</html>\n"));
   // A script for the document, for each pattern, and for the page; whatever the tokens say.
-  CHECK(count(page, "</script") == 1 + 2 * 8 + 1);
-  CHECK(count(page, "<script") == count(page, "</script") + count(page, "'<script"));
+  CHECK(occurrences(page, "</script") == 1 + 2 * 8 + 1);
+  CHECK(occurrences(page, "<script") ==
+        occurrences(page, "</script") + occurrences(page, "'<script"));
 }
 
 TEST_CASE("patterns stand in the page as 16-bit triangles", "[cli][study]") {
@@ -111,7 +112,7 @@ TEST_CASE("patterns stand in the page as 16-bit triangles", "[cli][study]") {
 TEST_CASE("only the heads that are asked for have a pattern in the page", "[cli][study]") {
   const Json document = test::made_up_document(3, 4, {test::plain_tokens(4)});
   const std::string page = page_of(document, {{2, 3}, {0, 1}}, to_itself);
-  CHECK(count(page, "id=\"pattern-") == 2);
+  CHECK(occurrences(page, "id=\"pattern-") == 2);
   CHECK(page.find("id=\"pattern-0-2-3\"") < page.find("id=\"pattern-0-0-1\""));
 }
 

@@ -188,8 +188,7 @@ TEST_CASE("what cannot be studied is refused by name", "[cli][study][errors]") {
         "headwise: --text: 20 tokens, need from 2 to the context of 16\n");
   CHECK(refusal(run + " --text 'A%b'", 1).find("headwise: --text: ") == 0);
   CHECK(refusal(run + " --text ''") == "headwise: --text: must not be empty\n");
-  CHECK(refusal(run + " --json x --out x") ==
-        "headwise: --json: x is another option's file too\n");
+  CHECK(refusal(run + " --json x --out x") == "headwise: --json: x is another option's file too\n");
   CHECK(refusal(run + " --out " + run + "/config.json") ==
         "headwise: --out: " + run + "/config.json is " + run +
             "/config.json, a file of the run; choose another\n");

@@ -12,6 +12,7 @@
 #include "core/system.hpp"
 #include "headwise/core/error.hpp"
 #include "headwise/core/file.hpp"
+#include "headwise/core/printable.hpp"
 
 namespace headwise {
 namespace {
@@ -111,7 +112,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   std::error_code none;
   const fs::file_status status = fs::status(path_, none);
   require<DataError>(!fs::is_directory(status), "{}: cannot be written: Is a directory",
-                     shown_path(path_));
+                     printable_path(path_));
   if (fs::exists(status) && !fs::is_regular_file(status)) {  // a device, a pipe
     file_ =
         Descriptor(again([&] { return ::open(path_.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC); }));
@@ -171,7 +172,7 @@ void AtomicFile::discard() {
 void AtomicFile::fail() {
   const std::string reason = system_error();
   discard();
-  throw DataError(fmt::format("{}: cannot be written: {}", shown_path(path_), reason));
+  throw DataError(fmt::format("{}: cannot be written: {}", printable_path(path_), reason));
 }
 
 void AtomicFile::flush() {
@@ -180,7 +181,7 @@ void AtomicFile::flush() {
 }
 
 void AtomicFile::write(std::string_view bytes) {
-  require(file_.open(), "{}: it is finished, or could not be written", shown_path(path_));
+  require(file_.open(), "{}: it is finished, or could not be written", printable_path(path_));
   constexpr std::size_t kWait = 1 << 16;  // small pieces go to the system together
   if (waiting_.size() + bytes.size() > kWait) flush();
   if (bytes.size() < kWait)
@@ -190,7 +191,7 @@ void AtomicFile::write(std::string_view bytes) {
 }
 
 void AtomicFile::finish() {
-  require(file_.open(), "{}: it is finished, or could not be written", shown_path(path_));
+  require(file_.open(), "{}: it is finished, or could not be written", printable_path(path_));
   flush();
   if (folder_ == nullptr) {
     if (!file_.close()) fail();
@@ -206,7 +207,7 @@ void AtomicFile::finish() {
   (void)file_.close();
   require<DataError>(sync_folder(folder),
                      "{}: replaced, but its folder could not be flushed to the disk: {}",
-                     shown_path(path_), system_error());
+                     printable_path(path_), system_error());
 }
 
 void Directory::remove_temporaries() const { remove_stale(descriptor(), ""); }

@@ -7,12 +7,13 @@
 #include "core/system.hpp"
 #include "headwise/core/error.hpp"
 #include "headwise/core/file.hpp"
+#include "headwise/core/printable.hpp"
 
 namespace headwise {
 namespace {
 
 [[noreturn]] void fail_at(const std::string& path, const char* what) {
-  throw DataError(fmt::format("{}: {}: {}", shown_path(path), what, system_error()));
+  throw DataError(fmt::format("{}: {}: {}", printable_path(path), what, system_error()));
 }
 
 /// Makes a folder and those above it, each flushed to the disk in the one above.
@@ -36,7 +37,7 @@ Directory::Directory(const std::string& path)
       folder_(std::make_shared<Descriptor>(
           again([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }))) {
   require<DataError>(folder_->open() || (errno != ENOENT && errno != ENOTDIR), "{}: no such folder",
-                     shown_path(path));
+                     printable_path(path));
   if (!folder_->open()) fail_at(path, "cannot be opened");
 }
 
@@ -48,8 +49,8 @@ Directory Directory::create(const std::string& path) {
 std::string Directory::path(const std::string& name) const {
   require<DataError>(!name.empty() && name != "." && name != ".." &&
                          name.find_first_of(std::string_view("/\0", 2)) == name.npos,
-                     "{}: '{}' cannot be the name of a file in it", shown_path(path_),
-                     shown_path(name));
+                     "{}: '{}' cannot be the name of a file in it", printable_path(path_),
+                     printable_path(name));
   return path_ + "/" + name;
 }
 
@@ -82,10 +83,10 @@ void Directory::append(const std::string& name, std::string_view bytes) const {
   }));
   require<DataError>(file.open() || errno != ELOOP,
                      "{}: is a symbolic link, and a folder's own files are not written through one",
-                     shown_path(full));
+                     printable_path(full));
   struct ::stat status {};
   if (!file.open() || ::fstat(file.get(), &status) != 0) fail_at(full, kFailed);
-  require<DataError>(S_ISREG(status.st_mode), "{}: is not a regular file", shown_path(full));
+  require<DataError>(S_ISREG(status.st_mode), "{}: is not a regular file", printable_path(full));
   if (!write_all(file.get(), bytes) || again([&] { return ::fsync(file.get()); }) != 0) {
     const int reason = errno;
     // No half of a line stays, where that can be helped.

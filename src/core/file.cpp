@@ -34,8 +34,6 @@ bool Descriptor::close() {
   return ::close(std::exchange(fd_, -1)) == 0 || errno == EINTR;
 }
 
-std::string shown_path(const std::string& path) { return printable(path, 1024); }
-
 std::string system_error() { return std::generic_category().message(errno); }
 
 bool write_all(int fd, std::string_view bytes) {
@@ -57,7 +55,7 @@ InputFile::InputFile(int folder, const std::string& name, std::string path, Acce
   const int wait = accept == Accept::regular ? O_NONBLOCK : 0;
   file_ = Descriptor(again(
       [&] { return ::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | wait); }));
-  const std::string shown = shown_path(path_);
+  const std::string shown = printable_path(path_);
   require<DataError>(file_.open() || errno != ENOENT, "{}: no such file", shown);
   require<DataError>(file_.open(), "{}: cannot be opened: {}", shown, system_error());
   struct ::stat status {};
@@ -73,9 +71,9 @@ void InputFile::read_at(std::uint64_t offset, void* to, std::size_t bytes) const
   for (char* at = static_cast<char*>(to); bytes > 0;) {
     const ::ssize_t n =
         again([&] { return ::pread(file_.get(), at, bytes, static_cast<::off_t>(offset)); });
-    require<DataError>(n >= 0, "{}: cannot be read: {}", shown_path(path_), system_error());
-    require<DataError>(n > 0, "{}: ends at byte {}, {} bytes too early", shown_path(path_), offset,
-                       bytes);
+    require<DataError>(n >= 0, "{}: cannot be read: {}", printable_path(path_), system_error());
+    require<DataError>(n > 0, "{}: ends at byte {}, {} bytes too early", printable_path(path_),
+                       offset, bytes);
     at += n;
     offset += static_cast<std::uint64_t>(n);
     bytes -= static_cast<std::size_t>(n);
@@ -87,7 +85,7 @@ std::string InputFile::read(std::size_t most) const {
   const auto check = [&](std::uint64_t bytes) {
     const bool few = bytes <= most, fits = bytes <= memory;
     if (few && fits) return;
-    throw DataError(fmt::format("{}: has {}{} bytes, {}", shown_path(path_),
+    throw DataError(fmt::format("{}: has {}{} bytes, {}", printable_path(path_),
                                 regular_ ? "" : "more than ",
                                 regular_ ? bytes : std::min(most, memory),
                                 few ? "which half of the free memory does not hold"
@@ -102,7 +100,7 @@ std::string InputFile::read(std::size_t most) const {
     if (bytes.size() == used) bytes.resize(std::max(bytes.capacity(), used + kStep));
     const ::ssize_t n =
         again([&] { return ::read(file_.get(), bytes.data() + used, bytes.size() - used); });
-    require<DataError>(n >= 0, "{}: cannot be read: {}", shown_path(path_), system_error());
+    require<DataError>(n >= 0, "{}: cannot be read: {}", printable_path(path_), system_error());
     used += static_cast<std::size_t>(n);
     check(used);
     if (n == 0) {

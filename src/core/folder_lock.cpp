@@ -65,7 +65,7 @@ bool has_no_locks(int error) {
 FolderLock::FolderLock(const Directory& folder) : file_(open_lock(folder, O_CREAT)) {
   const auto fail = [&] {
     throw DataError(fmt::format("{}: the folder cannot be locked: {}",
-                                shown_path(folder.path(kLockFile)), system_error()));
+                                printable_path(folder.path(kLockFile)), system_error()));
   };
   if (!file_.open()) fail();
   struct ::flock range = first_bytes(::getpid());
@@ -76,7 +76,7 @@ FolderLock::FolderLock(const Directory& folder) : file_(open_lock(folder, O_CREA
     }
     if (errno != EAGAIN && errno != EACCES && errno != EINTR) fail();
     const std::string other = holder_of(file_.get());  // none: it has just let go
-    require<DataError>(other.empty(), "{}: is in use by {}", shown_path(folder.path()), other);
+    require<DataError>(other.empty(), "{}: is in use by {}", printable_path(folder.path()), other);
   }
   const std::string text = introduction();
   (void)(::ftruncate(file_.get(), 0) == 0 && write_all(file_.get(), text));  // for messages only

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/system.hpp"
 #include "core/utf8.hpp"
 #include "headwise/core/error.hpp"
 #include "headwise/core/nearest.hpp"
@@ -25,6 +24,24 @@ std::string line_and_column(std::string_view text, std::size_t at) {
   const auto line = std::count(before.begin(), before.end(), '\n') + 1;
   const std::size_t start = before.rfind('\n') + 1;  // npos + 1 is 0
   return fmt::format("line {}, column {}", line, before.size() - start + 1);
+}
+
+/// Where the longest text or number begins, and its bytes: the parser holds it several times.
+std::pair<std::size_t, std::size_t> longest_token(std::string_view text) {
+  std::pair<std::size_t, std::size_t> longest;
+  bool in_text = false;
+  for (std::size_t i = 0, start = 0; i <= text.size(); ++i) {
+    const char c = i < text.size() ? text[i] : ' ';
+    if (in_text && c == '\\') ++i;
+    if (in_text ? c != '"' && i < text.size()
+                : std::string_view("\",:[]{} \n\r\t").find(c) == std::string_view::npos)
+      continue;
+    longest =
+        std::max(longest, {start, i - start}, [](auto a, auto b) { return a.second < b.second; });
+    in_text = !in_text && c == '"';
+    start = i + 1;
+  }
+  return longest;
 }
 
 /// Passes every event on; a parse error becomes ours.
@@ -62,7 +79,7 @@ class Strict : public JsonEvents {
         : overflow ? fmt::format("{} is too large a number", printable(token))
         : utf8     ? "a text is not UTF-8"
                    : fmt::format("unexpected '{}'", printable(text_.substr(at, c ? c->bytes : 1)));
-    throw DataError(fmt::format("{}: not JSON: {}: {}", shown_path(where_),
+    throw DataError(fmt::format("{}: not JSON: {}: {}", printable_path(where_),
                                 line_and_column(text_, at), reason));
   }
 
@@ -99,7 +116,7 @@ class Builder : public JsonEvents {
     std::string path;
     for (const std::string& name : keys_)
       if (!name.empty()) path += (path.empty() ? "" : ".") + name;
-    throw DataError(fmt::format("{}: '{}' stands twice", shown_path(where_), printable(path)));
+    throw DataError(fmt::format("{}: '{}' stands twice", printable_path(where_), printable(path)));
   }
 
  private:
@@ -118,7 +135,7 @@ class Builder : public JsonEvents {
   }
   bool open(json&& x) {
     require<DataError>(std::ssize(open_) < depth_, "{}: more than {} brackets are open at once",
-                       shown_path(where_), depth_);
+                       printable_path(where_), depth_);
     open_.push_back(place(std::move(x)));
     keys_.emplace_back();
     return true;
@@ -141,15 +158,19 @@ class Builder : public JsonEvents {
 void read_json(std::string_view text, const std::string& where, JsonEvents& events) {
   // The parser takes a NUL for the end of the text.
   const std::size_t nul = text.find('\0');
-  require<DataError>(nul == text.npos, "{}: not JSON: {}: a NUL byte", shown_path(where),
+  require<DataError>(nul == text.npos, "{}: not JSON: {}: a NUL byte", printable_path(where),
                      line_and_column(text, nul));
+  const auto [at, bytes] = longest_token(text);
+  require<DataError>(bytes <= kMostToken,
+                     "{}: {}: a text or number of {} bytes, at most {} are read",
+                     printable_path(where), line_and_column(text, at), bytes, kMostToken);
   Strict strict(text, where, events);
   json::sax_parse(text.begin(), text.end(), static_cast<JsonEvents*>(&strict));
 }
 
 json parse_json(std::string_view text, const std::string& where, const JsonLimits& limits) {
   require<DataError>(text.size() <= limits.bytes, "{}: has {} bytes of JSON, at most {} are read",
-                     shown_path(where), text.size(), limits.bytes);
+                     printable_path(where), text.size(), limits.bytes);
   Builder builder(where, limits.depth);
   read_json(text, where, builder);
   return builder.take();
@@ -170,9 +191,9 @@ bool is_utf8(const json& x) {
 }
 
 void JsonView::fail(const std::string& rule) const {
-  throw DataError(path_.empty()
-                      ? fmt::format("{}: {}", shown_path(where_), rule)
-                      : fmt::format("{}: '{}': {}", shown_path(where_), printable(path_), rule));
+  throw DataError(
+      path_.empty() ? fmt::format("{}: {}", printable_path(where_), rule)
+                    : fmt::format("{}: '{}': {}", printable_path(where_), printable(path_), rule));
 }
 
 void JsonView::expected(const char* what) const {

@@ -17,12 +17,14 @@ struct JsonLimits {
   int depth = 64;  ///< objects and lists inside each other
 };
 
+constexpr std::size_t kMostToken = std::size_t{1} << 24;  ///< bytes of one text or number
+
 /// Hears a text's values one by one. It may throw to stop; each of its functions returns true.
 using JsonEvents = nlohmann::json_sax<nlohmann::json>;
 
 /// Reads all of `text` to `events`. Throws DataError, "<where>: <what is wrong>" with line and
-/// column, for what is not JSON (RFC 8259), has a NUL, or goes on after its end. Limits and keys
-/// that stand twice are the events' own matter.
+/// column, for what is not JSON (RFC 8259), has a NUL or too long a text, or goes on after its end.
+/// Other limits and keys that stand twice are the events' own matter.
 void read_json(std::string_view text, const std::string& where, JsonEvents& events);
 
 /// The value of `text`. Throws DataError as read_json() does, for more than the limits, and for a

@@ -15,9 +15,6 @@ auto again(Call call) {
   return result;
 }
 
-/// A path for a message.
-std::string shown_path(const std::string& path);
-
 /// What errno says.
 std::string system_error();
 

@@ -88,7 +88,7 @@ TensorFile Run::tensors(const char* name) const {
                      "{}: nothing was saved yet: it has neither {} nor {}; train it again with "
                      "--out {}",
                      printable(folder()), kLast, kModel, printable(folder()));
-  TensorFile file(directory_.path(name));
+  TensorFile file(directory_.file(name));
   const auto found = file.metadata().find(kIdentityKey);
   require<DataError>(found != file.metadata().end() || config_.format == 0,
                      "{}: has no identity in its metadata: no run of this version wrote it",

@@ -10,6 +10,7 @@
 
 #include "headwise/core/parallel.hpp"
 #include "headwise/core/parse.hpp"
+#include "headwise/core/printable.hpp"
 #include "headwise/nn/freeze.hpp"
 #include "headwise/train/weights.hpp"
 
@@ -46,12 +47,13 @@ class Metadata {
   void read(const std::string& key, Number& x) const {
     const auto found = file_.metadata().find(key);
     require<DataError>(found != file_.metadata().end(), "{}: has no '{}' in its metadata",
-                       file_.path(), key);
+                       printable_path(file_.path()), key);
     const std::optional<Number> number = parse_number<Number>(found->second);
     require<DataError>(number.has_value(), "{}: '{}' in its metadata is no number: '{}'",
-                       file_.path(), key, found->second);
+                       printable_path(file_.path()), key, printable(found->second));
     require<DataError>(!std::is_integral_v<Number> || *number >= 0,
-                       "{}: '{}' in its metadata is negative: {}", file_.path(), key, *number);
+                       "{}: '{}' in its metadata is negative: {}", printable_path(file_.path()),
+                       key, *number);
     x = *number;
   }
 
@@ -213,31 +215,38 @@ void Trainer<T>::save(const std::string& path) const {
 
 template <Real T>
 void Trainer<T>::load(const TensorFile& file) {
+  // Everything is checked before anything is replaced. Then one tensor after the other is, so that
+  // never more than one is there twice.
   const Metadata metadata(file);
-  std::set<std::string> unknown;
-  for (const auto& [name, entry] : file.entries()) unknown.insert(name);
-  const auto take = [&](const std::string& name, const Shape& shape) {
-    unknown.erase(name);
-    return tensor_of<T>(file, name, shape);
+  std::set<std::string> names;
+  const auto expect = [&](const std::string& name, const Shape& shape) {
+    names.insert(name);
+    require_tensor(file, name, shape);
+    require<DataError>(file.entry(name).dtype == (sizeof(T) == 4 ? "F32" : "F64"),
+                       "{}: tensor '{}' is {}, and the run is {}", printable_path(file.path()),
+                       printable(name), file.entry(name).dtype, sizeof(T) == 4 ? "f32" : "f64");
   };
-  // Everything is read and checked before anything is replaced.
-  std::map<std::string, Tensor<T>> weights;
   std::map<std::string, Moments<T>> moments;
   for_each_param(model_, [&](const std::string& name, const Param<T>& p) {
-    const Shape shape = p.value.shape();
-    weights[name] = take("weight/" + name, shape);
+    expect("weight/" + name, p.value.shape());
     if (!file.metadata().contains("updates/" + name) && !file.has("mean/" + name)) return;
-    Moments<T>& m = moments[name];
-    metadata.read("updates/" + name, m.updates);
-    m.mean = take("mean/" + name, shape);
-    m.square = take("square/" + name, shape);
+    metadata.read("updates/" + name, moments[name].updates);
+    expect("mean/" + name, p.value.shape());
+    expect("square/" + name, p.value.shape());
   });
-  require<DataError>(unknown.empty(), "{}: has tensors that the model does not: {}", file.path(),
-                     fmt::join(unknown, ", "));
+  require_only(file, names);
   State state;
   state.visit([&](const char* key, auto& x) { metadata.read(key, x); });
+  file.verify();
 
-  for_each_param(model_, [&](const std::string& name, Param<T>& p) { p.value = weights.at(name); });
+  adam_.moments.clear();
+  for_each_param(model_, [&](const std::string& name, Param<T>& p) {
+    p.value = file.tensor<T>("weight/" + name);
+    const auto m = moments.find(name);
+    if (m == moments.end()) return;
+    m->second.mean = file.tensor<T>("mean/" + name);
+    m->second.square = file.tensor<T>("square/" + name);
+  });
   adam_.moments = std::move(moments);
   state_ = state;
 }

@@ -3,11 +3,33 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <set>
 
+#include "headwise/core/printable.hpp"
 #include "headwise/nn/visit.hpp"
 
 namespace headwise {
+
+void require_tensor(const TensorFile& file, const std::string& name, const Shape& shape) {
+  const Shape& has = file.entry(name).shape;
+  require<DataError>(has == shape, "{}: tensor '{}' has shape {}, the model needs {}",
+                     printable_path(file.path()), printable(name), has, shape);
+}
+
+void require_only(const TensorFile& file, const std::set<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  std::vector<std::string> others;
+  std::size_t more = 0;
+  for (const auto& [name, entry] : file.entries()) {
+    if (names.contains(name)) continue;
+    if (others.size() < kShown)
+      others.push_back(printable(name));
+    else
+      ++more;
+  }
+  require<DataError>(others.empty(), "{}: has tensors that the model does not: {}{}",
+                     printable_path(file.path()), fmt::join(others, ", "),
+                     more == 0 ? "" : fmt::format(" and {} more", more));
+}
 
 template <Real T>
 bool all_finite(const Tensor<T>& x) {
@@ -36,17 +58,19 @@ void save_weights(Decoder<T>& model, const std::string& path) {
 
 template <Real T>
 std::vector<std::string> load_weights(Decoder<T>& model, const TensorFile& file) {
-  std::set<std::string> unknown;
-  for (const auto& [name, entry] : file.entries()) unknown.insert(name);
-  std::vector<std::string> not_finite;
-  for_each_param(model, [&](const std::string& name, Param<T>& p) {
-    unknown.erase(name);
-    Tensor<T> x = tensor_of<T>(file, name, p.value.shape());
-    if (!all_finite(x)) not_finite.push_back(name);
-    p.value = std::move(x);
+  std::set<std::string> names;
+  for_each_param(model, [&](const std::string& name, const Param<T>& p) {
+    names.insert(name);
+    require_tensor(file, name, p.value.shape());
   });
-  require<DataError>(unknown.empty(), "{}: has tensors that the model does not: {}", file.path(),
-                     fmt::join(unknown, ", "));
+  require_only(file, names);
+  file.verify();
+  std::vector<std::string> not_finite;
+  // One after the other, so that never more than one tensor is there twice.
+  for_each_param(model, [&](const std::string& name, Param<T>& p) {
+    p.value = file.converted<T>(name);
+    if (!all_finite(p.value)) not_finite.push_back(name);
+  });
   return not_finite;
 }
 

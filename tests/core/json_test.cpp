@@ -56,6 +56,12 @@ TEST_CASE("JSON has limits", "[core][json][errors]") {
   CHECK(error_of(nested(64)) == "nothing was thrown");
   CHECK(error_of(nested(65)) == "x.json: more than 64 brackets are open at once");
   CHECK(error_of(nested(1000000)) == "x.json: more than 64 brackets are open at once");
+  const std::string text((1 << 24) - 8, 'x'), quote = "\\\"\\\"\\\"\\\"";
+  CHECK(error_of("[1,\n\"" + text + quote + "\"]") == "nothing was thrown");
+  CHECK(error_of("[1,\n\"" + text + quote + ",\"]") ==
+        "x.json: line 2, column 2: a text or number of 16777217 bytes, at most 16777216 are read");
+  CHECK(error_of("[" + std::string((1 << 24) + 1, '1') + "]") ==
+        "x.json: line 1, column 2: a text or number of 16777217 bytes, at most 16777216 are read");
   CHECK(error_of("[1]", {.bytes = 3}) == "nothing was thrown");
   CHECK(error_of("[1] ", {.bytes = 3}) == "x.json: has 4 bytes of JSON, at most 3 are read");
 }

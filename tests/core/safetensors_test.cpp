@@ -1,10 +1,14 @@
 #include "headwise/core/safetensors.hpp"
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <limits>
 #include <locale>
 
+#include "headwise/core/hash.hpp"
 #include "support/bytes.hpp"
 #include "support/catch.hpp"
 #include "support/child.hpp"
@@ -153,11 +157,20 @@ TEST_CASE("a file is laid out as the format says", "[core]") {
   writer.metadata("k", "v");
   writer.save(folder / "x");
 
-  const std::string header = R"({"__metadata__":{"k":"v"},)"
-                             R"("a":{"data_offsets":[0,8],"dtype":"F64","shape":[1,1]},)"
+  const auto hash = [](std::string_view bytes) {
+    Xxh64 h;
+    h.add(bytes);
+    return fmt::format("{:016x}", h.value());
+  };
+  const std::string tensors = hash(bytes_of({3.0})) + hash(bytes_of({1.0F, 2.0F}));
+  const std::string zeros(16, '0');
+  const std::string header = R"({"__metadata__":{"headwise_checksum":"headwise xxh64:)" + zeros +
+                             tensors +
+                             R"(","k":"v"},"a":{"data_offsets":[0,8],"dtype":"F64","shape":[1,1]},)"
                              R"("b":{"data_offsets":[8,16],"dtype":"F32","shape":[2]}})";
   // Names in their order, and blanks up to a multiple of eight, so that the data is aligned.
-  const std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');
+  std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');
+  padded.replace(padded.find(zeros), 16, hash(padded));
   CHECK(test::read_bytes(folder / "x") ==
         file_of(padded, bytes_of({3.0}) + bytes_of({1.0F, 2.0F})));
 }
@@ -337,7 +350,7 @@ TEST_CASE("a header cut short or too long by a byte is refused", "[core][errors]
   const std::string header = header_of({entry("a", R"("F32")", "[2]", "[0,8]")});
   const std::string rest = header + std::string(8, '\0');
   CHECK(mentions(Crafted(length_prefix(header.size() - 1) + rest).error(),
-                 {"not a safetensors file: the header is not JSON"}));
+                 {"header: not JSON: line 1, column "}));
   const std::string file = file_of(header, std::string(8, '\0'));
   for (std::size_t n = 0; n < file.size(); ++n) {
     CAPTURE(n);
@@ -352,14 +365,13 @@ TEST_CASE("a file of another kind is told so", "[core][errors]") {
     CHECK(mentions(Crafted(file_of(header, "")).error(),
                    {"not a safetensors file: the header does not start with '{'"}));
   for (const char* header : {"{ ", "{a}", "{}x", "{\"\xff\":1}", "{'a':1}", "{} {}"})
-    CHECK(mentions(Crafted(file_of(header, "")).error(),
-                   {"not a safetensors file: the header is not JSON"}));
+    CHECK(mentions(Crafted(file_of(header, "")).error(), {"header: not JSON: line 1, column "}));
 }
 
 TEST_CASE("nothing may stand in a header after its end", "[core][errors]") {
   const std::string zero(1, '\0');  // where a parser may take a text to end
   for (const std::string& rest : {zero, zero + "x", zero + "{}", std::string("\n x")})
-    CHECK(mentions(Crafted(file_of("{}" + rest, "")).error(), {"the header is not JSON"}));
+    CHECK(mentions(Crafted(file_of("{}" + rest, "")).error(), {"header: not JSON: line "}));
   CHECK(Crafted(file_of("{} \n  ", "")).error() == "nothing was thrown");
 }
 
@@ -442,4 +454,196 @@ TEST_CASE("a stream refuses what was not announced", "[core][safetensors]") {
   const std::vector<double> wide{1};
   CHECK_THROWS_WITH(stream.write(wide), "tensor file: 'a' is F32, not F64");
   CHECK_THROWS_WITH(stream.write(three), "tensor file: 3 numbers do not fit 'a' (2)");
+}
+
+// ---- Damage, sizes and conversions. ----
+
+TEST_CASE("every flipped bit of a written file is found", "[core][safetensors]") {
+  const test::TemporaryFolder folder;
+  TensorFileWriter writer;
+  writer.add("weight", Tensor<float>({2, 2}, {1, 2, 3, 4}));
+  writer.add("bias", Tensor<double>({1}, {-1}));
+  writer.add("none", Tensor<float>::zeros({0}));
+  writer.metadata("steps", "12");
+  writer.save(folder / "x");
+  TensorFile(folder / "x").verify();
+  CHECK(TensorFile(folder / "x").metadata().size() == 1);
+
+  const std::string good = test::read_bytes(folder / "x");
+  const std::size_t data = good.size() - 24;
+  const Crafted file(good);
+  for (std::size_t bit = 0; bit < 8 * good.size(); ++bit) {
+    CAPTURE(bit, bit / 8);
+    const auto write = [&](char byte) {  // in its place: much faster than a new file
+      std::fstream out(file.path, std::ios::in | std::ios::out | std::ios::binary);
+      out.seekp(static_cast<std::streamoff>(bit / 8)).put(byte);
+    };
+    write(static_cast<char>(good[bit / 8] ^ (1 << bit % 8)));
+    const std::string error = test::message_of<DataError>([&] { TensorFile(file.path).verify(); });
+    REQUIRE(error.starts_with(file.path + ": "));
+    if (bit / 8 >= data) {  // the tensor is named, and reading it alone says so too
+      const bool bias = bit / 8 < data + 8;
+      CHECK(mentions(error, {bias ? "damaged: tensor 'bias'" : "damaged: tensor 'weight'"}));
+      if (bias)
+        CHECK_THROWS_AS(file.open().tensor<double>("bias"), DataError);
+      else
+        CHECK_THROWS_AS(file.open().converted<double>("weight"), DataError);
+    }
+    write(good[bit / 8]);
+  }
+}
+
+TEST_CASE("a header takes time in proportion to its tensors", "[core][safetensors]") {
+  const auto seconds = [](int tensors) {
+    std::string header = "{";
+    for (int i = 0; i < tensors; ++i)
+      header +=
+          fmt::format("{}\"t{}\":{{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[{},{}]}}",
+                      i == 0 ? "" : ",", i, 4 * i, 4 * i + 4);
+    const Crafted file(
+        file_of(header + "}", std::string(static_cast<std::size_t>(4 * tensors), 'x')));
+    const auto used = [] {  // of this process, so that others do not show
+      ::rusage usage{};
+      ::getrusage(RUSAGE_SELF, &usage);
+      return static_cast<double>(usage.ru_utime.tv_sec) +
+             1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
+    };
+    const double before = used();
+    CHECK(file.open().entries().size() == static_cast<std::size_t>(tensors));
+    return used() - before;
+  };
+  const double few = seconds(2000), many = seconds(32000);
+  CHECK(many < 100 * std::max(few, 1e-3));  // 16 times in theory, 256 when quadratic
+}
+
+TEST_CASE("a header of junk takes little more memory than it has", "[core][safetensors]") {
+  constexpr std::size_t kBytes = 30 << 20;
+  std::string list = "{\"a\":{\"shape\":[1";
+  while (list.size() < kBytes) list += ",1";
+  std::string objects = "{\"__metadata__\":{\"a\":\"" + std::string(kBytes, 'x') + "\"";
+  for (std::string* junk : {&list, &objects}) {
+    const Crafted file(file_of(*junk, ""));
+    *junk = std::string();
+    const std::int64_t before = test::resident_bytes();
+    CHECK(file.error() != "nothing was thrown");
+    if (!test::kSanitized)  // twice, and the file as the test made it
+      CHECK(test::peak_resident_bytes() - before < 3 * static_cast<std::int64_t>(kBytes));
+  }
+}
+
+TEST_CASE("a header has limits", "[core][safetensors]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "sparse";
+  test::write_bytes(path, length_prefix(100'000'001) + "{");
+  std::filesystem::resize_file(path, 200'000'000);  // takes no space on the disk
+  CHECK(test::message_of<DataError>([&] { TensorFile file(path); }) ==
+        path + ": its first 8 bytes give a header of 100000001 bytes, at most 100000000 are read");
+
+  const std::string name(4097, 'n');
+  const std::string error =
+      Crafted(file_of(header_of({entry(name, R"("F32")", "[1]", "[0,4]")}), "data")).error();
+  CHECK(mentions(error, {"a name of 4097 bytes in the header, at most 4096: nnn"}));
+  CHECK(error.size() < 400);
+  TensorFileWriter writer;
+  CHECK_THROWS_AS(writer.add(name, Tensor<float>({1}, {1})), DataError);
+  std::string many = "{\"__metadata__\":{\"0\":\"\"";
+  for (int i = 1; i <= 1 << 16; ++i) many += fmt::format(",\"{}\":\"\"", i);
+  CHECK(mentions(Crafted(file_of(many + "}}", "")).error(), {"more than 65536 texts of metadata"}));
+}
+
+TEST_CASE("an entry has the format's members only, each once", "[core][safetensors]") {
+  const auto error = [](const std::string& more) {
+    return Crafted(file_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4])" + more + "}}",
+                           "data"))
+        .error();
+  };
+  CHECK(error("") == "nothing was thrown");
+  CHECK(mentions(error(R"(,"shape":[1])"), {"tensor 'a': 'shape' stands twice"}));
+  CHECK(mentions(error(R"(,"stride":[1])"), {"tensor 'a': unknown key 'stride'"}));
+  CHECK(mentions(Crafted(file_of(R"({"__metadata__":{"k":"1","k":"2"}})", "")).error(),
+                 {"metadata 'k' stands twice"}));
+}
+
+TEST_CASE("a large file costs what is read of it", "[core][safetensors]") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "sparse";
+  constexpr std::int64_t kBytes = std::int64_t{8} << 30;
+  const std::string header =
+      header_of({entry("large", R"("F32")", "[2147483647]", fmt::format("[4,{}]", kBytes)),
+                 entry("small", R"("F32")", "[1]", "[0,4]")});
+  test::write_bytes(path, file_of(header, bytes_of({2.5F})));
+  std::filesystem::resize_file(path, static_cast<std::uintmax_t>(kBytes) + 8 + header.size());
+  const std::int64_t before = test::resident_bytes();
+  CHECK(TensorFile(path).tensor<float>("small").data()[0] == 2.5F);
+  CHECK(test::resident_bytes() - before < 50 << 20);
+}
+
+TEST_CASE("a file that is cut while it is open says so", "[core][safetensors]") {
+  const Crafted file(file_of(header_of({entry("a", R"("F32")", "[2]", "[0,8]")}), "12345678"));
+  const TensorFile open = file.open();
+  std::filesystem::resize_file(file.path, std::filesystem::file_size(file.path) - 1);
+  CHECK_THROWS_AS(open.tensor<float>("a"), DataError);
+}
+
+TEST_CASE("16-bit numbers become floats exactly", "[core][safetensors]") {
+  const auto converted = [](const char* dtype, std::initializer_list<std::uint16_t> bits) {
+    const std::string data = bytes_of(bits);
+    return Crafted(file_of(header_of({entry("a", fmt::format("\"{}\"", dtype),
+                                            fmt::format("[{}]", bits.size()),
+                                            fmt::format("[0,{}]", data.size()))}),
+                           data))
+        .open()
+        .converted<float>("a");
+  };
+  const float infinity = std::numeric_limits<float>::infinity();
+  // IEEE 754 binary16: 1, -2, the largest, the smallest normal, the largest and the smallest
+  // subnormal, zeros, infinities; and a number near 1/3.
+  CHECK(test::same_bits(
+      converted("F16", {0x3C00, 0xC000, 0x7BFF, 0x0400, 0x03FF, 0x0001, 0x8001, 0x0000, 0x8000,
+                        0x7C00, 0xFC00, 0x3555}),
+      Tensor<float>({12}, {1, -2, 65504, 0x1p-14F, 0x1.FF8p-15F, 0x1p-24F, -0x1p-24F, 0.0F, -0.0F,
+                           infinity, -infinity, 0x1.554p-2F})));
+  CHECK(std::isnan(converted("F16", {0x7E01}).data()[0]));
+  CHECK(test::same_bits(converted("BF16", {0x3F80, 0xC000, 0x7F7F, 0x0001, 0x8000, 0xFF80}),
+                        Tensor<float>({6}, {1, -2, 0x1.FEp127F, 0x1p-133F, -0.0F, -infinity})));
+  CHECK(std::isnan(converted("BF16", {0x7FC1}).data()[0]));
+}
+
+TEST_CASE("float and double become each other, to nearest", "[core][safetensors]") {
+  const test::TemporaryFolder folder;
+  TensorFileWriter writer;
+  const auto wide = test::random_tensor<double>({100000}, 3);  // more than a block
+  const auto narrow = test::random_tensor<float>({3}, 4);
+  writer.add("wide", wide);
+  writer.add("narrow", narrow);
+  writer.add("ties", Tensor<double>({2}, {1 + 0x1p-24, 1 + 0x3p-24}));
+  writer.add("huge", Tensor<double>({1}, {1e300}));
+  writer.add("infinite", Tensor<double>({1}, {std::numeric_limits<double>::infinity()}));
+  writer.save(folder / "x");
+  const TensorFile file(folder / "x");
+  CHECK(test::same_bits(file.converted<double>("wide"), wide));
+  CHECK(test::same_bits(file.converted<float>("narrow"), narrow));
+  const auto rounded = file.converted<float>("wide");
+  for (Index i = 0; i < wide.size(); ++i)
+    REQUIRE(rounded.data()[i] == static_cast<float>(wide.data()[i]));
+  const auto exact = file.converted<double>("narrow");
+  for (Index i = 0; i < narrow.size(); ++i)
+    CHECK(exact.data()[i] == static_cast<double>(narrow.data()[i]));
+  CHECK(test::same_bits(file.converted<float>("ties"), Tensor<float>({2}, {1, 1 + 0x2p-23F})));
+  CHECK_THROWS_WITH(file.converted<float>("huge"),
+                    folder / "x" + ": tensor 'huge': 1e+300 is too large for F32");
+  CHECK(std::isinf(file.converted<float>("infinite").data()[0]));
+  // The exact precision is still there to be asked for.
+  CHECK_THROWS_WITH(file.tensor<float>("wide"), folder / "x" + ": tensor 'wide' is F64, not F32");
+}
+
+TEST_CASE("whole numbers are no weights", "[core][safetensors]") {
+  for (const char* dtype : {"I64", "U64"}) {
+    const Crafted file(
+        file_of(header_of({entry("a", fmt::format("\"{}\"", dtype), "[1]", "[0,8]")}),
+                std::string(8, '\1')));
+    CHECK_THROWS_WITH(
+        file.open().converted<float>("a"),
+        file.path + fmt::format(": tensor 'a' is {}, not F16, BF16, F32 or F64", dtype));
+  }
 }

@@ -1,9 +1,12 @@
 // Checkpoints that are not what they should be.
+#include <filesystem>
+#include <fstream>
 #include <limits>
 
 #include "headwise/core/safetensors.hpp"
 #include "headwise/train/weights.hpp"
 #include "support/catch.hpp"
+#include "support/process.hpp"
 #include "support/training.hpp"
 
 using namespace headwise;
@@ -116,14 +119,85 @@ TEST_CASE("weights of an untied model do not go into a tied one", "[train][check
   CHECK_THROWS_WITH(load_weights(untied, path), path + ": has no tensor 'head.weight'");
 }
 
-TEST_CASE("weights of another precision are refused by both", "[train][checkpoint][errors]") {
+TEST_CASE("weights of another precision are taken, whole numbers refused", "[train][checkpoint]") {
   const TemporaryFolder folder;
-  const std::string path = folder / "model";
+  auto model = test::rough_decoder<float>(kSmallModel, 1);
+  save_weights(model, folder / "float");
+  Rng rng(2);
+  Decoder<double> wide(kSmallModel, rng);
+  CHECK(load_weights(wide, folder / "float").empty());
+  CHECK(wide.pos.weight.value.data()[5] == static_cast<double>(model.pos.weight.value.data()[5]));
+  save_weights(wide, folder / "double");
+  auto back = decoder(kSmallModel);
+  CHECK(load_weights(back, folder / "double").empty());
+  CHECK(test::same_bits(weights_of(back), weights_of(model)));
+
+  const std::vector<std::int64_t> ids(16);
+  std::vector<TensorFileStream::Item> items;
+  const TensorFile known(folder / "float");
+  for (const auto& [name, entry] : known.entries())
+    items.push_back({name, name == "ln_f.bias" ? "I64" : "F32", entry.shape});
+  TensorFileStream stream(folder / "whole", items);
+  for (const auto& item : items)
+    if (item.dtype == "I64")
+      stream.write(ids);
+    else
+      stream.write(std::vector<float>(static_cast<std::size_t>(item.shape.size())));
+  stream.finish();
+  CHECK_THROWS_WITH(load_weights(back, folder / "whole"),
+                    folder / "whole" + ": tensor 'ln_f.bias' is I64, not F16, BF16, F32 or F64");
+}
+
+TEST_CASE("a state goes on only in its own precision", "[train][checkpoint][errors]") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "last";
+  Training<float> t(kSmallModel, kSmallTraining, 1);
+  t.trainer.save(path);
+  Training<double> other(kSmallModel, kSmallTraining, 1);
+  CHECK_THROWS_WITH(other.trainer.load(path),
+                    path + ": tensor 'weight/tok.weight' is F32, and the run is f64");
+}
+
+TEST_CASE("damage is found before anything is replaced", "[train][checkpoint][errors]") {
+  const test::OneThread quick;
+  const TemporaryFolder folder;
+  const std::string path = folder / "last";
+  Training<float> t(kSmallModel, kSmallTraining, 1);
+  t.run(1);
+  t.trainer.save(path);
+  const auto flip = [](const std::string& file) {
+    std::string bytes = read_file(file);
+    bytes.back() = static_cast<char>(bytes.back() ^ 1);  // of the last tensor
+    replace_file(file, bytes);
+  };
+  flip(path);
+  const std::string before = t.saved();
+  CHECK(mentions(message_of<DataError>([&] { t.trainer.load(path); }),
+                 {path + ": damaged: tensor 'weight/tok.weight'"}));
+  CHECK((t.saved() == before));
+
+  auto model = decoder(kSmallModel), other = test::rough_decoder<float>(kSmallModel, 3);
+  save_weights(model, folder / "model");
+  flip(folder / "model");
+  const auto weights = weights_of(other);
+  CHECK_THROWS_AS(load_weights(other, folder / "model"), DataError);
+  CHECK(test::same_bits(weights_of(other), weights));
+}
+
+TEST_CASE("a file of a thousand other tensors is refused in few words", "[train][checkpoint]") {
+  const TemporaryFolder folder;
   auto model = decoder(kSmallModel);
-  save_weights(model, path);
-  Rng rng(1);
-  Decoder<double> other(kSmallModel, rng);
-  CHECK_THROWS_WITH(load_weights(other, path), path + ": tensor 'tok.weight' is F32, not F64");
+  save_weights(model, folder / "model");
+  const TensorFile file(folder / "model");
+  TensorFileWriter writer;
+  for (const auto& [name, entry] : file.entries()) writer.add(name, file.tensor<float>(name));
+  for (int i = 0; i < 1000; ++i)
+    writer.add(fmt::format("other.{:03}\x1b", i), Tensor<float>::zeros({1}));
+  writer.save(folder / "more");
+  CHECK_THROWS_WITH(load_weights(model, folder / "more"),
+                    folder / "more" +
+                        ": has tensors that the model does not: other.000\\x1b, other.001\\x1b, "
+                        "other.002\\x1b, other.003\\x1b, other.004\\x1b and 995 more");
 }
 
 TEST_CASE("a state to resume from that does not fit is refused by file and reason",
@@ -216,4 +290,27 @@ TEST_CASE("a save that cannot be leaves the old file alone", "[train][checkpoint
   CHECK(message_of<DataError>([&] {
           t.trainer.save(path);
         }).starts_with(path + ": cannot be written: "));
+}
+
+TEST_CASE("a state is loaded without a second copy of it", "[train][checkpoint][memory]") {
+  if (test::kSanitized) return;
+  const TemporaryFolder folder;
+  ModelConfig config = kSmallModel;
+  config.width = 256;
+  TrainOptions options = kSmallTraining;
+  options.accumulate = 1;
+  {
+    Training<float> t(config, options, 1);
+    t.run(1);
+    t.trainer.save(folder / "last");
+  }
+  const auto state = static_cast<std::int64_t>(std::filesystem::file_size(folder / "last"));
+  Training<float> fresh(config, options, 1);  // has a third of it: the weights
+  std::ofstream from_now("/proc/self/clear_refs");
+  from_now << 5 << std::flush;  // the most so far is what there is now
+  const std::int64_t before = test::peak_resident_bytes();
+  fresh.trainer.load(folder / "last");
+  CHECK(fresh.trainer.steps_done() == 1);
+  if (from_now.good())
+    CHECK(test::peak_resident_bytes() - before < state * 2 / 3 + state * 3 / 10);
 }

@@ -13,4 +13,7 @@ namespace headwise {
 /// (\n, \t, \x1b, \u202e); a backslash becomes \\. What is cut ends in "... (N bytes)".
 std::string printable(std::string_view text, std::size_t most = 120);
 
+/// A path for a message: whole, unless it is longer than any that a system opens.
+inline std::string printable_path(std::string_view path) { return printable(path, 4096); }
+
 }  // namespace headwise

@@ -72,7 +72,9 @@ class Trainer {
   void save(TensorFileWriter& file) const;
   /// The same as one file, replaced in one step.
   void save(const std::string& path) const;
-  /// Goes on where save() was called. Throws DataError when the file does not fit the model.
+  /// Goes on where save() was called, bit for bit. Throws DataError when the file does not fit the
+  /// model or is damaged, before anything is replaced. When reading fails later, the trainer is not
+  /// whole.
   void load(const TensorFile& file);
   void load(const std::string& path) { load(TensorFile(path)); }
 

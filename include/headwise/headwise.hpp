@@ -67,6 +67,7 @@
 #include "headwise/study/value_norms.hpp"
 #include "headwise/train/adamw.hpp"
 #include "headwise/train/evaluate.hpp"
+#include "headwise/train/memory_use.hpp"
 #include "headwise/train/options.hpp"
 #include "headwise/train/run.hpp"
 #include "headwise/train/trainer.hpp"

@@ -10,6 +10,7 @@
 #include "cli/train_loop.hpp"
 #include "headwise/core/gemm.hpp"
 #include "headwise/models/presets.hpp"
+#include "headwise/train/memory_use.hpp"
 #include "headwise/train/run.hpp"
 
 namespace headwise::cli {
@@ -105,6 +106,8 @@ Run go_on(Run run, const RunConfig& config, Trainer<T>& trainer) {
 template <Real T>
 int train_with(const TrainCommand& c, const RunConfig& config, const Material& material,
                const Beginning& from) {
+  if (from.resumed) require_numbers(from.resumed->state(), config.model);
+  if (!c.call.force) require_memory(training_memory(config.model, config.train.batch, sizeof(T)));
   Rng init(config.seed);
   Decoder<T> model(config.model, init);
   Trainer<T> trainer(model, config.train, *material.source, config.seed);

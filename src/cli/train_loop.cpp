@@ -19,6 +19,7 @@
 #include "headwise/core/printable.hpp"
 #include "headwise/models/presets.hpp"
 #include "headwise/models/sample.hpp"
+#include "headwise/train/memory_use.hpp"
 #include "kernels/isa.hpp"
 
 namespace headwise::cli {
@@ -100,6 +101,10 @@ void describe(const Run& run, const Material& material, Decoder<T>& model) {
   fmt::print("optimiser   AdamW: {} matrices ({} numbers) decay by {}, {} vectors ({}) do not\n",
              decayed_tensors, decayed, run.config().train.weight_decay, plain_tensors, plain);
   if (frozen > 0) fmt::print("            {} numbers are frozen\n", frozen);
+  const MemoryUse use = training_memory(m, o.batch, sizeof(T));
+  fmt::print("memory      about {}: weights {}, optimizer {}, activations {}\n",
+             bytes_text(use.total()), bytes_text(use.weights), bytes_text(use.optimizer),
+             bytes_text(use.activations));
   fmt::print("machine     {} thread(s), {}, {}\n", threads(), kernels::isa_name(),
              blas_description());
   fmt::print("run         {}\n\n", run.folder());

@@ -7,23 +7,19 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
 
 #include "core/system.hpp"
 #include "headwise/core/error.hpp"
+#include "headwise/core/memory.hpp"
 #include "headwise/core/printable.hpp"
 
 namespace headwise {
 namespace {
 
-/// Half of the memory that programs may still take, in bytes: what is read whole must fit twice.
+/// Half of the memory that is left, in bytes: what is read whole must fit twice.
 std::size_t memory_limit() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);)
-    if (std::size_t kilobytes = 0; std::sscanf(line.c_str(), "MemAvailable: %zu", &kilobytes) == 1)
-      return kilobytes * 512;
-  return static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
-         static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) / 2;
+  constexpr double kMost = 1e18;  // where nothing says how much there is
+  return static_cast<std::size_t>(std::min(kMost, available_memory()) / 2);
 }
 
 }  // namespace

@@ -1,7 +1,13 @@
 #include "headwise/core/memory.hpp"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
+#include <fstream>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <new>
@@ -90,6 +96,44 @@ void pool_give(void* memory, std::size_t bytes) {
   } else {
     std::free(memory);
   }
+}
+
+namespace {
+
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+
+/// The first number in a file; `otherwise` where there is none ("max", no such file).
+double number_in(const std::string& path, double otherwise) {
+  double x = 0;
+  return std::ifstream(path) >> x ? x : otherwise;
+}
+
+double machine_has_left() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string key; file >> key;)
+    if (double kib = 0; key == "MemAvailable:" && file >> kib) return kib * 1024;
+  return kUnlimited;
+}
+
+double address_space_left() {
+  ::rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
+  const double pages = number_in("/proc/self/statm", 0);
+  return static_cast<double>(limit.rlim_cur) - pages * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+/// Version 2 and version 1 of control groups, as a container sees its own.
+double control_group_left() {
+  const std::string root = "/sys/fs/cgroup/", old = root + "memory/memory.";
+  return std::min(
+      number_in(root + "memory.max", kUnlimited) - number_in(root + "memory.current", 0),
+      number_in(old + "limit_in_bytes", kUnlimited) - number_in(old + "usage_in_bytes", 0));
+}
+
+}  // namespace
+
+double available_memory() {
+  return std::max(0.0, std::min({machine_has_left(), address_space_left(), control_group_left()}));
 }
 
 bool poisoned() { return pool().poison; }

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "headwise/core/printable.hpp"
+#include "headwise/train/memory_use.hpp"
 #include "train/run_config.hpp"
 
 namespace headwise {
@@ -142,9 +143,11 @@ void save_run(const Run& run, const Trainer<T>& trainer, Decoder<T>& model, bool
 
 template <Real T>
 Decoder<T> load_model(const Run& run, std::vector<std::string>& not_finite) {
+  const TensorFile weights = run.weights();
+  require_numbers(weights, run.config().model);
   Rng rng(run.config().seed);
   Decoder<T> model(run.config().model, rng);
-  not_finite = load_weights(model, run.weights());
+  not_finite = load_weights(model, weights);
   return model;
 }
 

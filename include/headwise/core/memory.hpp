@@ -16,6 +16,10 @@ struct MemoryStats {
 
 MemoryStats memory_stats();
 
+/// Bytes that this process could still take: the least of what the machine has left (MemAvailable),
+/// its address-space limit (RLIMIT_AS) and its control group's limit. Infinite where nothing says.
+double available_memory();
+
 /// While on, Tensor::uninitialized is filled with NaN, so that reading what nobody wrote shows.
 /// Tests switch it on.
 void poison_uninitialized(bool on);

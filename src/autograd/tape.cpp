@@ -41,6 +41,13 @@ double bytes_of(const Shape& shape, std::size_t each) {
 }  // namespace
 
 template <Real T>
+Index Grads<T>::slot(Index i) const {
+  require<Error>(i >= 0 && i < std::ssize(inputs_),
+                 "backward: '{}' asks for the gradient of input {} of {}", op_, i, inputs_.size());
+  return inputs_[static_cast<std::size_t>(i)];
+}
+
+template <Real T>
 Tensor<T>* Grads<T>::operator[](Index i) {
   if (!wants(i)) return nullptr;
   Tensor<T>& g = tape_.grads_[static_cast<std::size_t>(slot(i))];
@@ -84,7 +91,7 @@ Var<T> Tape<T>::append(Record record, Tensor<T> value) {
     if (record.param != nullptr) record.replaced = value;
   }
   Var<T> y(std::move(value));
-  y.tape_ = this;
+  y.tape_ = self_;
   y.slot_ = static_cast<Index>(records_.size());
   records_.push_back(std::move(record));
   grads_.emplace_back();
@@ -106,9 +113,15 @@ Var<T> Tape<T>::use(const Param<T>& p) {
     return x;
   }
   Var<T> again(tap_ == nullptr ? p.value : at(known->second).replaced);
-  again.tape_ = this;
+  again.tape_ = self_;
   again.slot_ = known->second;
   return again;
+}
+
+template <Real T>
+std::size_t Tape<T>::checked(Index place) const {
+  require<Error>(place >= 0 && place < size(), "tape: no place {} among {}", place, size());
+  return static_cast<std::size_t>(place);
 }
 
 template <Real T>
@@ -125,10 +138,15 @@ Var<T> Tape<T>::record(std::string_view name, Tensor<T> y, const std::vector<Var
   std::vector<Index> slots;
   for (const Var<T>& x : inputs) {
     slots.push_back(x.slot_);
-    if (x.tape_ == nullptr) continue;
-    require<Error>(tape == nullptr || tape == x.tape_, "record '{}': inputs are on two tapes",
+    if (!x.tracked()) continue;
+    require<Error>(
+        *x.tape_ != nullptr,
+        "record '{}': the tape of input {} was destroyed; its value goes on as a constant "
+        "by detach()",
+        name, slots.size() - 1);
+    require<Error>(tape == nullptr || tape == *x.tape_, "record '{}': inputs are on two tapes",
                    name);
-    tape = x.tape_;
+    tape = *x.tape_;
   }
   if (tape == nullptr) return Var<T>(std::move(y));
   require<Error>(backward != nullptr,
@@ -179,19 +197,28 @@ void Tape<T>::propagate(const Var<T>& y, Tensor<T> dy) {
 template <Real T>
 Tensor<T> Tape<T>::gradient_at(Index place) const {
   require<Error>(state_ == State::propagated, "gradient_at: backward has not run yet");
-  return grads_[static_cast<std::size_t>(place)];
+  return grads_[checked(place)];
 }
 
 template <Real T>
 std::vector<Tensor<T>> Tape<T>::pull(Index place, const Tensor<T>& dy,
                                      std::vector<Tensor<T>> before) {
-  Record& r = records_[static_cast<std::size_t>(place)];
+  Record& r = records_[checked(place)];
+  require(dy.shape() == r.shape, "pull: gradient {} of '{}' of shape {}", dy.shape(), r.name,
+          r.shape);
+  require(before.size() <= r.inputs.size(), "pull: {} gradients for the {} inputs of '{}'",
+          before.size(), r.inputs.size(), r.name);
+  for (std::size_t i = 0; i < before.size(); ++i)
+    if (r.inputs[i] >= 0 && !before[i].empty())
+      require(before[i].shape() == at(r.inputs[i]).shape,
+              "pull: gradient {} for input {} of '{}' of shape {}", before[i].shape(), i, r.name,
+              at(r.inputs[i]).shape);
   const Backward<T> step = std::exchange(r.backward, nullptr);
   require<Error>(state_ == State::recording && step != nullptr,
                  "pull: '{}' has no backward, or it has run", r.name);
   for (std::size_t i = 0; i < before.size(); ++i)
     if (r.inputs[i] >= 0) grads_[static_cast<std::size_t>(r.inputs[i])] = std::move(before[i]);
-  Grads<T> d(*this, r.inputs);
+  Grads<T> d(*this, r.name, r.inputs);
   step(dy, d);
   require_shapes(r, grads_, records_);
   std::vector<Tensor<T>> after;
@@ -206,7 +233,7 @@ template <Real T>
 void Tape<T>::run_backward(const Var<T>& y, Tensor<T> dy) {
   require<Error>(state_ == State::recording,
                  "backward: this tape was consumed by an earlier backward; run the forward again");
-  require<Error>(y.tape_ == this,
+  require<Error>(y.tape_ == self_,
                  "backward: the result was not recorded on this tape, so nothing has a gradient "
                  "(gradients are plain tensors: second derivatives are out of scope)");
   require(dy.shape() == y.shape(), "backward: gradient {} of a result {}", dy.shape(), y.shape());
@@ -219,7 +246,7 @@ void Tape<T>::run_backward(const Var<T>& y, Tensor<T> dy) {
       const Backward<T> step = std::exchange(r.backward, nullptr);
       if (grads_[i].empty() || !step) continue;  // leaves and parameters keep theirs
       const Tensor<T> up = std::exchange(grads_[i], {});
-      Grads<T> d(*this, r.inputs);
+      Grads<T> d(*this, r.name, r.inputs);
       step(up, d);
       require_shapes(r, grads_, records_);
       if (profile_ == nullptr) continue;
@@ -266,7 +293,7 @@ void Tape<T>::deliver(const std::vector<Tape*>& tapes) {
 template <Real T>
 Tensor<T> Tape<T>::grad(const Var<T>& leaf) const {
   require<Error>(
-      leaf.tape_ == this && records_[static_cast<std::size_t>(leaf.slot_)].name == "leaf",
+      leaf.tape_ == self_ && records_[static_cast<std::size_t>(leaf.slot_)].name == "leaf",
       "grad: this is not a leaf of this tape");
   require<Error>(state_ == State::consumed, "grad: backward {}",
                  state_ == State::failed ? "did not finish" : "has not run yet");

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -21,6 +22,7 @@ class Tape;
 
 /// A tensor as the result of a computation: its value and, if a tape is watching, its place there.
 /// A Var made from a tensor is a constant; a default Var is absent (a bias that is not there).
+/// Where its tape is gone, an op that takes it throws Error; its value stays.
 template <Real T>
 class Var {
  public:
@@ -33,11 +35,13 @@ class Var {
   [[nodiscard]] bool absent() const { return value_.empty(); }
   /// Whether backward will ask for its gradient.
   [[nodiscard]] bool tracked() const { return tape_ != nullptr; }
+  /// Its value as a constant, for any tape: no gradient goes through it.
+  [[nodiscard]] Var detach() const { return Var(value_); }
 
  private:
   friend class Tape<T>;
   Tensor<T> value_;
-  Tape<T>* tape_ = nullptr;  // must outlive the Var
+  std::shared_ptr<Tape<T>*> tape_;  // holds null once the tape is gone; null: a constant
   Index slot_ = -1;
 };
 
@@ -50,6 +54,7 @@ struct Target {
 };
 
 /// The gradients of a record's inputs, during its backward. Contributions add up, never replace.
+/// Each call throws Error for an input that the record does not have.
 template <Real T>
 class Grads {
  public:
@@ -64,10 +69,12 @@ class Grads {
 
  private:
   friend class Tape<T>;
-  Grads(Tape<T>& tape, const std::vector<Index>& inputs) : tape_(tape), inputs_(inputs) {}
-  [[nodiscard]] Index slot(Index i) const { return inputs_[static_cast<std::size_t>(i)]; }
+  Grads(Tape<T>& tape, std::string_view op, const std::vector<Index>& inputs)
+      : tape_(tape), op_(op), inputs_(inputs) {}
+  [[nodiscard]] Index slot(Index i) const;
 
   Tape<T>& tape_;
+  std::string_view op_;
   const std::vector<Index>& inputs_;
 };
 
@@ -100,11 +107,13 @@ class Tape {
       : profile_(profile), tap_(tap) {}
   Tape(const Tape&) = delete;  // Vars point to it
   Tape& operator=(const Tape&) = delete;
+  ~Tape() { *self_ = nullptr; }
 
   /// An input whose gradient grad() will tell.
   Var<T> leaf(Tensor<T> value);
   /// A parameter whose gradient backward adds to p.grad; a constant when it is not trainable. Used
-  /// twice, it is one input: a tied weight has one gradient.
+  /// twice, it is one input: a tied weight has one gradient. Stays where it is until backward has
+  /// run.
   Var<T> use(const Param<T>& p);
 
   /// Backward from a scalar: every parameter and leaf gets seed * d loss / d it. Consumes the tape:
@@ -131,9 +140,10 @@ class Tape {
     const Param<T>* param = nullptr;  // null: not a parameter
   };
   [[nodiscard]] Index size() const { return static_cast<Index>(records_.size()); }
+  /// Throws Error, as all that take a place do, unless 0 <= place < size().
   [[nodiscard]] const Entry& entry(Index place) const { return at(place); }
   /// Where a Var stands, -1 for a constant.
-  [[nodiscard]] Index place(const Var<T>& x) const { return x.tape_ == this ? x.slot_ : -1; }
+  [[nodiscard]] Index place(const Var<T>& x) const { return x.tape_ == self_ ? x.slot_ : -1; }
   /// What propagate() left at a leaf or parameter; empty when nothing reached it.
   [[nodiscard]] Tensor<T> gradient_at(Index place) const;
   /// The backward of one record alone, before any other: the gradients of its inputs (empty for a
@@ -161,12 +171,13 @@ class Tape {
   /// Adds each tape's gradient of p to it.
   static void add_up(const Param<T>* p, const std::vector<Tape*>& tapes);
   void run_backward(const Var<T>& y, Tensor<T> dy);
-  [[nodiscard]] const Record& at(Index place) const {
-    return records_[static_cast<std::size_t>(place)];
-  }
+  [[nodiscard]] std::size_t checked(Index place) const;
+  [[nodiscard]] const Record& at(Index place) const { return records_[checked(place)]; }
   /// Seconds since this was last called.
   double lap();
 
+  // What Vars hold: it outlives the tape, and then says that there is none.
+  std::shared_ptr<Tape*> self_ = std::make_shared<Tape*>(this);
   std::vector<Record> records_;
   std::vector<Tensor<T>> grads_;  // one a record, empty until something arrives
   std::unordered_map<const Param<T>*, Index> params_;  // their slots
@@ -178,8 +189,8 @@ class Tape {
 
 /// The result y of an op, put on the tape of its inputs with its backward; a constant when no
 /// input is tracked. `name` is the op's in ops.def. Throws Error when the inputs are on two
-/// tapes, when the tape is consumed, or when backward is null (a result that would silently cut the
-/// graph: use a constant instead).
+/// tapes, when the tape is consumed or gone, or when backward is null (a result that would silently
+/// cut the graph: use a constant instead).
 template <Real T>
 Var<T> record(std::string_view name, Tensor<T> y,
               const std::type_identity_t<std::vector<Var<T>>>& inputs,

@@ -11,12 +11,13 @@ HWY_BEFORE_NAMESPACE();
 namespace headwise::kernels::HWY_NAMESPACE {
 
 template <class T>
-void adamw(const AdamwStep<T>& s, const T* g, T* m, T* v, T* p, Index n) {
+bool adamw(const AdamwStep<T>& s, const T* g, T* m, T* v, T* p, Index n) {
   const hn::ScalableTag<T> d;
   const auto grad_scale = hn::Set(d, s.grad_scale), beta1 = hn::Set(d, s.beta1),
              beta2 = hn::Set(d, s.beta2), rest1 = hn::Set(d, T(1) - s.beta1),
              rest2 = hn::Set(d, T(1) - s.beta2), eps = hn::Set(d, s.eps), keep = hn::Set(d, s.keep),
              rate = hn::Set(d, s.rate), unbias2 = hn::Set(d, s.unbias2);
+  auto odd = hn::Zero(d);  // NaN where something is not finite: 0 times that is NaN
   const auto grad = [&](auto up) HWY_ATTR { return hn::Mul(up, grad_scale); };
   // In runs that stay in the nearest cache, so that memory is read and written once.
   constexpr Index kRun = 1024;
@@ -38,18 +39,21 @@ void adamw(const AdamwStep<T>& s, const T* g, T* m, T* v, T* p, Index n) {
         d, k, p + i, T(0),
         [&](auto old, auto mean, auto square) HWY_ATTR {
           const auto size = hn::Add(hn::Sqrt(hn::Mul(square, unbias2)), eps);
-          return hn::Sub(hn::Mul(keep, old), hn::Div(hn::Mul(rate, mean), size));
+          const auto next = hn::Sub(hn::Mul(keep, old), hn::Div(hn::Mul(rate, mean), size));
+          odd = hn::MulAdd(hn::Zero(d), next, hn::MulAdd(hn::Zero(d), square, odd));
+          return next;
         },
         p + i, m + i, v + i);
   }
+  return hn::AllFalse(d, hn::IsNaN(odd));
 }
 
-void adamw_f32(const AdamwStep<float>& s, const float* g, float* m, float* v, float* p, Index n) {
-  HWY_NAMESPACE::adamw(s, g, m, v, p, n);
+bool adamw_f32(const AdamwStep<float>& s, const float* g, float* m, float* v, float* p, Index n) {
+  return HWY_NAMESPACE::adamw(s, g, m, v, p, n);
 }
-void adamw_f64(const AdamwStep<double>& s, const double* g, double* m, double* v, double* p,
+bool adamw_f64(const AdamwStep<double>& s, const double* g, double* m, double* v, double* p,
                Index n) {
-  HWY_NAMESPACE::adamw(s, g, m, v, p, n);
+  return HWY_NAMESPACE::adamw(s, g, m, v, p, n);
 }
 
 }  // namespace headwise::kernels::HWY_NAMESPACE
@@ -60,10 +64,10 @@ namespace headwise::kernels {
 HEADWISE_EXPORT(adamw);
 
 template <Real T>
-void adamw(const AdamwStep<T>& step, const T* g, T* m, T* v, T* p, Index n) {
-  HEADWISE_KERNEL(adamw, T)(step, g, m, v, p, n);
+bool adamw(const AdamwStep<T>& step, const T* g, T* m, T* v, T* p, Index n) {
+  return HEADWISE_KERNEL(adamw, T)(step, g, m, v, p, n);
 }
-template void adamw(const AdamwStep<float>&, const float*, float*, float*, float*, Index);
-template void adamw(const AdamwStep<double>&, const double*, double*, double*, double*, Index);
+template bool adamw(const AdamwStep<float>&, const float*, float*, float*, float*, Index);
+template bool adamw(const AdamwStep<double>&, const double*, double*, double*, double*, Index);
 }  // namespace headwise::kernels
 #endif

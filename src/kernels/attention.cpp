@@ -1,22 +1,15 @@
 #include "kernels/attention.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 
 #include "headwise/core/gemm.hpp"
 #include "headwise/core/parallel.hpp"
 #include "kernels/dropout.hpp"
+#include "kernels/seen_product.hpp"
 
 namespace headwise::kernels {
 namespace {
-
-constexpr double kStruck = -std::numeric_limits<double>::infinity();
-
-/// Measured: short contexts gain from skipping more of the masked half, long ones from fat
-/// products.
-Index block_rows(Index queries) {
-  return queries <= 128 ? 32 : queries <= 512 ? 48 : queries < 2048 ? 64 : 128;
-}
 
 /// The window of one head into a (B,T,heads*width) tensor; x may be null.
 template <class T>
@@ -78,6 +71,7 @@ class Head {
     scores(at, q, k, p);
     for_each_row(at, p, [&](T* row, Index n, Index t) {
       const RowStats<T> found = softmax(row, n);
+      if (std::isnan(found.max)) strike(t, row);
       if (s != nullptr) s[t] = found;
     });
   }
@@ -85,7 +79,23 @@ class Head {
   void pattern_again(const Block& at, Mat<const T> q, Mat<const T> k, Mat<T> p,
                      const RowStats<T>* s) const {
     scores(at, q, k, p);
-    for_each_row(at, p, [&](T* row, Index n, Index t) { softmax_again(row, n, s[t]); });
+    for_each_row(at, p, [&](T* row, Index n, Index t) {
+      softmax_again(row, n, s[t]);
+      if (std::isnan(s[t].max)) strike(t, row);
+    });
+  }
+
+  /// Whether query t sees key s.
+  [[nodiscard]] bool sees(Index t, Index s) const {
+    const SeenKeys& seen = seen_by(t);
+    if (s < seen.first || s >= seen.end || (seen.allow != nullptr && seen.allow[s] == 0))
+      return false;
+    const double* bias = plan_.bias.row(b_, h_, t, plan_.keys);
+    return bias == nullptr || bias[s] != kStruck;
+  }
+  /// Zeroes what query t does not see, in a row from its first seen key on.
+  void strike(Index t, T* row) const {
+    kernels::strike(seen_by(t), plan_.bias.row(b_, h_, t, plan_.keys), row);
   }
 
   /// Calls f(row from its first seen key, their number, t) for the rows of a block, and zeroes what
@@ -94,7 +104,7 @@ class Head {
   void for_each_row(const Block& at, Mat<T> p, F f) const {
     for (Index i = 0; i < at.rows(); ++i) {
       T* row = p.data + i * p.ld;
-      const SeenKeys& seen = view_.seen[static_cast<std::size_t>(at.begin + i)];
+      const SeenKeys& seen = seen_by(at.begin + i);
       const Index n = seen.count(), before = n == 0 ? 0 : seen.first - at.first;
       std::fill(row, row + before, T(0));
       f(row + before, n, at.begin + i);
@@ -127,14 +137,26 @@ class Head {
             at.keys(), plan_.keys};
   }
 
+  /// y = p v for the block's rows, p being what to_apply() gives.
+  void apply(const Block& at, Mat<const T> p, Mat<const T> v, Mat<T> y) const {
+    gemm_tile<T>(1, p, keys_of(v, at), 0, rows_of(y, at));
+    if (all_finite<T>(rows_of(y, at))) return;
+    product_of_seen<T>(1, p, keys_of(v, at), 0, rows_of(y, at), [&](Index i, Index j) {
+      return plan_.replaced ? p.data[i * p.ld + j] != 0 : sees(at.begin + i, at.first + j);
+    });
+  }
+
  private:
+  [[nodiscard]] const SeenKeys& seen_by(Index t) const {
+    return view_.seen[static_cast<std::size_t>(t)];
+  }
   void scores(const Block& at, Mat<const T> q, Mat<const T> k, Mat<T> p) const {
     gemm_tile<T>(plan_.scale, rows_of(q, at), keys_of(k, at).t(), 0, p);
     for (Index t = at.begin; t < at.end; ++t) {
-      const SeenKeys& seen = view_.seen[static_cast<std::size_t>(t)];
+      const SeenKeys& seen = seen_by(t);
       if (seen.count() == 0) continue;
-      const double* bias = plan_.bias.row(b_, h_, t, plan_.keys);
-      mask_row(seen, bias, p.data + (t - at.begin) * p.ld + seen.first - at.first);
+      mask_row(seen, plan_.bias.row(b_, h_, t, plan_.keys),
+               p.data + (t - at.begin) * p.ld + seen.first - at.first);
     }
   }
 
@@ -150,15 +172,25 @@ void for_each_head(const AttentionPlan<T>& plan, F f) {
                [&](Index i, Index) { f(Head<T>(plan, i / plan.heads, i % plan.heads)); });
 }
 
-/// Calls f(head) for every head, those that share a key head one after the other: they add to the
-/// same places.
-template <Real T, class F>
-void for_each_group(const AttentionPlan<T>& plan, F f) {
+/// Calls f(head, false) for every head, those that share a key head one after the other: they add
+/// to the same places. Where what they wrote is not finite(head), they do it again with f(head,
+/// true).
+template <Real T, class F, class Finite>
+void for_each_group(const AttentionPlan<T>& plan, F f, Finite finite) {
   const Index group = plan.heads / plan.kv_heads;
   parallel_for(plan.batch * plan.kv_heads, 1, [&](Index i, Index) {
     const Index b = i / plan.kv_heads, h = i % plan.kv_heads * group;
-    for (Index j = 0; j < group; ++j) f(Head<T>(plan, b, h + j));
+    bool good = true;
+    for (Index j = 0; j < group; ++j) f(Head<T>(plan, b, h + j), false);
+    for (Index j = 0; j < group; ++j) good = good && finite(Head<T>(plan, b, h + j));
+    for (Index j = 0; j < group && !good; ++j) f(Head<T>(plan, b, h + j), true);
   });
+}
+
+/// Whether a window that may be null is finite.
+template <Real T>
+bool finite_or_null(Mat<T> x) {
+  return x.data == nullptr || all_finite<T>(x);
 }
 
 /// Room for one block of a pattern for each worker. Made before the parallel region, so that how
@@ -190,102 +222,34 @@ class Scratch {
 template <Real T>
 class KeyGradient {
  public:
-  KeyGradient(Mat<T> x, bool first) : x_(x), first_(first) {}
+  /// With only_seen, products take what is seen alone.
+  KeyGradient(Mat<T> x, bool first, bool only_seen) : x_(x), first_(first), only_seen_(only_seen) {}
   KeyGradient(const KeyGradient&) = delete;
   KeyGradient& operator=(const KeyGradient&) = delete;
   /// With no block at all, x is zeros.
   ~KeyGradient() {
     if (first_ && x_.data != nullptr) fill(x_, T(0));
   }
-  /// x += alpha a b, in the rows of the block's keys.
-  void add(T alpha, const Block& at, Mat<const T> a, Mat<const T> b) {
+  /// x += alpha a^T b, in the rows of the block's keys; sees(i, j) of the rows of b and keys.
+  template <class Sees>
+  void add(T alpha, const Block& at, Mat<const T> a, Mat<const T> b, Sees sees) {
     const bool writes = first_ && at.keys() == x_.rows;
     if (first_ && !writes) fill(x_, T(0));
     first_ = false;
-    gemm_tile<T>(alpha, a, b, writes ? T(0) : T(1), keys_of(x_, at));
+    const T beta = writes ? T(0) : T(1);
+    if (only_seen_)
+      product_of_seen<T>(alpha, a.t(), b, beta, keys_of(x_, at),
+                         [&](Index j, Index i) { return sees(i, j); });
+    else
+      gemm_tile<T>(alpha, a.t(), b, beta, keys_of(x_, at));
   }
 
  private:
   Mat<T> x_;
-  bool first_;
+  bool first_, only_seen_;
 };
 
-/// Asks the mask about blocks of query rows.
-std::vector<Block> cut(const std::vector<SeenKeys>& seen, Index queries, Index keys) {
-  const Index step = block_rows(queries);
-  std::vector<Block> blocks;
-  Index at = 0;
-  for (Index begin = 0; begin < queries; begin += step) {
-    Block b{.begin = begin, .end = std::min(begin + step, queries), .at = at};
-    Index first = keys, last = 0;
-    for (Index t = b.begin; t < b.end; ++t) {
-      const SeenKeys& row = seen[static_cast<std::size_t>(t)];
-      if (row.count() == 0) continue;
-      first = std::min(first, row.first);
-      last = std::max(last, row.end);
-    }
-    b.last = last;
-    b.first = last == 0 ? 0 : first / 16 * 16;  // whole vectors, and whole blocks of random draws
-    at += b.rows() * b.keys();
-    blocks.push_back(b);
-  }
-  return blocks;
-}
-
-Index count_allowed(const SeenKeys& row) {
-  return row.allow == nullptr ? row.count()
-                              : std::count_if(row.allow + row.first, row.allow + row.end,
-                                              [](std::uint8_t may_look) { return may_look != 0; });
-}
-
 }  // namespace
-
-template <Real T>
-void mask_row(const SeenKeys& seen, const double* bias, T* row) {
-  if (bias != nullptr)
-    for (Index s = seen.first; s < seen.end; ++s) {
-      T& score = row[s - seen.first];
-      score = static_cast<T>(bias[s]) + (bias[s] == kStruck ? T(0) : score);  // which may be NaN
-    }
-  if (seen.allow != nullptr)
-    for (Index s = seen.first; s < seen.end; ++s)
-      if (seen.allow[s] == 0) row[s - seen.first] = static_cast<T>(kStruck);
-}
-
-template <Real T>
-void strike(const SeenKeys& seen, const double* bias, T* row) {
-  for (Index s = seen.first; s < seen.end; ++s)
-    if ((bias != nullptr && bias[s] == kStruck) || (seen.allow != nullptr && seen.allow[s] == 0))
-      row[s - seen.first] = 0;
-}
-
-template <Real T>
-void AttentionPlan<T>::show(std::vector<std::vector<SeenKeys>> seen) {
-  views.clear();
-  for (std::vector<SeenKeys>& each : seen) {
-    std::vector<Block> blocks = cut(each, queries, keys);
-    views.push_back({std::move(each), std::move(blocks)});
-  }
-}
-
-template <Real T>
-Index AttentionPlan<T>::kept_size() const {
-  Index most = 0;
-  for (const View& view : views)
-    if (!view.blocks.empty()) {
-      const Block& last = view.blocks.back();
-      most = std::max(most, last.at + last.rows() * last.keys());
-    }
-  return most;
-}
-
-template <Real T>
-Index AttentionPlan<T>::pairs() const {
-  Index count = 0;
-  for (const View& view : views)
-    for (const SeenKeys& row : view.seen) count += count_allowed(row);
-  return views.size() == 1 ? batch * count : count;
-}
 
 template <Real T>
 void attention(const AttentionPlan<T>& plan, const T* q, const T* k, const T* v, T* y,
@@ -298,8 +262,7 @@ void attention(const AttentionPlan<T>& plan, const T* q, const T* k, const T* v,
       const Mat<T> p =
           kept == nullptr ? room : Mat<T>{kept + at.at, at.rows(), at.keys(), at.keys()};
       head.pattern(at, head.q(q), head.k(k), p, head.part(saved.stats, plan.queries));
-      gemm_tile<T>(1, head.to_apply(at, p, room), keys_of(head.v(v), at), 0,
-                   rows_of(head.y(y), at));
+      head.apply(at, head.to_apply(at, p, room), head.v(v), head.y(y));
     }
   });
 }
@@ -324,8 +287,7 @@ void attention_apply(const AttentionPlan<T>& plan, const T* p, const T* v, T* y)
   const Scratch<T> scratch(plan);
   for_each_head(plan, [&](const Head<T>& head) {
     for (const Block& at : head.blocks())
-      gemm_tile<T>(1, head.to_apply(at, head.of_whole(at, p), scratch(at)), keys_of(head.v(v), at),
-                   0, rows_of(head.y(y), at));
+      head.apply(at, head.to_apply(at, head.of_whole(at, p), scratch(at)), head.v(v), head.y(y));
   });
 }
 
@@ -334,12 +296,14 @@ void attention_backward(const AttentionPlan<T>& plan, const T* q, const T* k, co
                         const Saved<T>& saved, const T* dy, T* dq, T* dk, T* dv) {
   const Scratch<T> scratch_p(plan), scratch_d(plan);
   const bool through_scores = dq != nullptr || dk != nullptr;
-  for_each_group(plan, [&](const Head<T>& head) {
+  const auto back = [&](const Head<T>& head, bool only_seen) {
     T* kept = head.part(saved.kept, plan.kept_size());
-    KeyGradient<T> to_k(head.k(dk), head.first_of_group()), to_v(head.v(dv), head.first_of_group());
+    KeyGradient<T> to_k(head.k(dk), head.first_of_group(), only_seen),
+        to_v(head.v(dv), head.first_of_group(), only_seen);
     // From the last block, which sees all keys if there is one that does.
     for (auto block = head.blocks().rbegin(); block != head.blocks().rend(); ++block) {
       const Block& at = *block;
+      const auto sees = [&](Index i, Index j) { return head.sees(at.begin + i, at.first + j); };
       const Mat<T> d = scratch_d(at);
       Mat<T> p = scratch_p(at);
       if (kept == nullptr)
@@ -347,37 +311,43 @@ void attention_backward(const AttentionPlan<T>& plan, const T* q, const T* k, co
       else
         p.data = kept + at.at;
       const Mat<const T> up = rows_of(head.y(dy), at);
-      if (dv != nullptr) to_v.add(1, at, head.to_apply(at, p, d).t(), up);  // dv += p^T dy
+      if (dv != nullptr) to_v.add(1, at, head.to_apply(at, p, d), up, sees);  // dv += p^T dy
       if (!through_scores) continue;
       gemm_tile<T>(1, up, keys_of(head.v(v), at).t(), 0, d);  // dp = dy v^T
       if (plan.dropout > 0) head.drop(at, d, d);
-      head.for_each_row(at, d, [&](T* row, Index n, Index) {
+      head.for_each_row(at, d, [&](T* row, Index n, Index t) {
+        if (only_seen) head.strike(t, row);
         softmax_backward(p.data + (row - d.data), row, n);  // ds = p (dp - <p,dp>)
+        if (only_seen) head.strike(t, row);                 // <p,dp> may be NaN
       });
-      if (dq != nullptr)
+      if (dq != nullptr && only_seen)
+        product_of_seen<T>(plan.scale, d, keys_of(head.k(k), at), 0, rows_of(head.q(dq), at), sees);
+      else if (dq != nullptr)
         gemm_tile<T>(plan.scale, d, keys_of(head.k(k), at), 0, rows_of(head.q(dq), at));
-      if (dk != nullptr) to_k.add(plan.scale, at, Mat<const T>(d).t(), rows_of(head.q(q), at));
+      if (dk != nullptr) to_k.add(plan.scale, at, d, rows_of(head.q(q), at), sees);
     }
+  };
+  for_each_group(plan, back, [&](const Head<T>& head) {
+    return finite_or_null(head.q(dq)) && finite_or_null(head.k(dk)) && finite_or_null(head.v(dv));
   });
 }
 
 template <Real T>
 void attention_apply_backward(const AttentionPlan<T>& plan, const T* p, const T* dy, T* dv) {
   const Scratch<T> scratch(plan);
-  for_each_group(plan, [&](const Head<T>& head) {
-    KeyGradient<T> to_v(head.v(dv), head.first_of_group());
+  const auto back = [&](const Head<T>& head, bool only_seen) {
+    KeyGradient<T> to_v(head.v(dv), head.first_of_group(), only_seen);
     for (auto block = head.blocks().rbegin(); block != head.blocks().rend(); ++block) {
       const Block& at = *block;
-      to_v.add(1, at, head.to_apply(at, head.of_whole(at, p), scratch(at)).t(),
-               rows_of(head.y(dy), at));
+      const Mat<const T> applied = head.to_apply(at, head.of_whole(at, p), scratch(at));
+      to_v.add(1, at, applied, rows_of(head.y(dy), at),
+               [&](Index i, Index j) { return applied.data[i * applied.ld + j] != 0; });
     }
-  });
+  };
+  for_each_group(plan, back, [&](const Head<T>& head) { return finite_or_null(head.v(dv)); });
 }
 
 #define HEADWISE_INSTANTIATE(T)                                                                   \
-  template struct AttentionPlan<T>;                                                               \
-  template void mask_row(const SeenKeys&, const double*, T*);                                     \
-  template void strike(const SeenKeys&, const double*, T*);                                       \
   template void attention(const AttentionPlan<T>&, const T*, const T*, const T*, T*,              \
                           const Saved<T>&);                                                       \
   template void attention_pattern(const AttentionPlan<T>&, const T*, const T*, T*, RowStats<T>*); \

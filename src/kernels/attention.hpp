@@ -1,8 +1,14 @@
 // The loops of attention: one head of one sequence at a time, in blocks of query rows against all
 // the keys they may see. Whole rows, so no online softmax, and one block of memory a thread.
+//
+// What a query does not see has no effect on it, nor it on that key's gradients, NaN and infinities
+// included. A product over a block multiplies it by a weight of 0: where the result is not finite,
+// it is made again of what is seen (seen_product.hpp), so looking at results is all that this
+// costs.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -11,6 +17,9 @@
 #include "kernels/kernels.hpp"
 
 namespace headwise::kernels {
+
+/// The bias that strikes a key.
+inline constexpr double kStruck = -std::numeric_limits<double>::infinity();
 
 /// The keys that a query may see: [first, end), of which `allow` (S), unless null, strikes some.
 struct SeenKeys {
@@ -64,6 +73,8 @@ struct AttentionPlan {
   T scale = 1;
   std::vector<View> views{};  ///< one for all sequences, or one for each: see show()
   Bias bias{};
+  bool replaced = false;  ///< the pattern to apply is somebody's own: what it gives no weight is
+                          ///< not seen, whatever the mask says
   double dropout = 0;  ///< of the pattern; needs `random`
   std::optional<Rng> random{};
 

@@ -81,9 +81,9 @@ struct AdamwStep {
   T unbias2;  ///< 1 / (1 - beta2^t)
 };
 /// m = beta1 m + (1-beta1) g, v = beta2 v + (1-beta2) g^2, p = keep p - rate m / (sqrt(unbias2 v) +
-/// eps).
+/// eps). Needs eps > 0. Returns whether p and v are finite.
 template <Real T>
-void adamw(const AdamwStep<T>& step, const T* g, T* m, T* v, T* p, Index n);
+bool adamw(const AdamwStep<T>& step, const T* g, T* m, T* v, T* p, Index n);
 
 /// Sum of squares, in double.
 template <Real T>
@@ -91,6 +91,9 @@ double sum_squares(const T* x, Index n);
 /// Sum, in double.
 template <Real T>
 double sum(const T* x, Index n);
+/// Whether no element is NaN or infinite. x is not transposed.
+template <Real T>
+bool all_finite(Mat<const T> x);
 /// y += x.
 template <Real T>
 void add(const T* x, T* y, Index n);

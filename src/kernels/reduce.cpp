@@ -52,6 +52,17 @@ double sum_squares(const T* x, Index n) {
   return accumulate(x, n, [](auto v, auto total) HWY_ATTR { return hn::MulAdd(v, v, total); });
 }
 
+template <class T>
+bool all_finite(Mat<const T> x) {
+  const hn::ScalableTag<T> d;
+  auto odd = hn::Zero(d);  // NaN once something is not finite: 0 times that is NaN
+  for (Index r = 0; r < x.rows; ++r)
+    scan(
+        d, x.cols, T(0), [&](auto v) HWY_ATTR { odd = hn::MulAdd(hn::Zero(d), v, odd); },
+        x.data + r * x.ld);
+  return hn::AllFalse(d, hn::IsNaN(odd));
+}
+
 void add_f32(const float* x, float* y, Index n) { HWY_NAMESPACE::add(x, y, n); }
 void add_f64(const double* x, double* y, Index n) { HWY_NAMESPACE::add(x, y, n); }
 void multiply_f32(const float* a, const float* b, float* y, Index n) {
@@ -60,6 +71,8 @@ void multiply_f32(const float* a, const float* b, float* y, Index n) {
 void multiply_f64(const double* a, const double* b, double* y, Index n) {
   HWY_NAMESPACE::multiply(a, b, y, n);
 }
+bool all_finite_f32(Mat<const float> x) { return HWY_NAMESPACE::all_finite(x); }
+bool all_finite_f64(Mat<const double> x) { return HWY_NAMESPACE::all_finite(x); }
 double sum_f32(const float* x, Index n) { return HWY_NAMESPACE::sum(x, n); }
 double sum_f64(const double* x, Index n) { return HWY_NAMESPACE::sum(x, n); }
 double sum_squares_f32(const float* x, Index n) { return HWY_NAMESPACE::sum_squares(x, n); }
@@ -72,6 +85,7 @@ HWY_AFTER_NAMESPACE();
 namespace headwise::kernels {
 HEADWISE_EXPORT(add);
 HEADWISE_EXPORT(multiply);
+HEADWISE_EXPORT(all_finite);
 HEADWISE_EXPORT(sum);
 HEADWISE_EXPORT(sum_squares);
 
@@ -82,6 +96,10 @@ void add(const T* x, T* y, Index n) {
 template <Real T>
 void multiply(const T* a, const T* b, T* y, Index n) {
   HEADWISE_KERNEL(multiply, T)(a, b, y, n);
+}
+template <Real T>
+bool all_finite(Mat<const T> x) {
+  return HEADWISE_KERNEL(all_finite, T)(x);
 }
 template <Real T>
 double sum(const T* x, Index n) {
@@ -96,6 +114,8 @@ template void add(const float*, float*, Index);
 template void add(const double*, double*, Index);
 template void multiply(const float*, const float*, float*, Index);
 template void multiply(const double*, const double*, double*, Index);
+template bool all_finite(Mat<const float>);
+template bool all_finite(Mat<const double>);
 template double sum(const float*, Index);
 template double sum(const double*, Index);
 template double sum_squares(const float*, Index);

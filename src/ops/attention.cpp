@@ -12,7 +12,7 @@ namespace {
 
 /// Elements of a head's pattern up to which it is kept for the backward; a larger one is computed
 /// again, with the same bits. Measured: keeping saves a seventh of the products, and costs memory.
-constexpr Index kKeptElements = 64 * 64;
+constexpr Index kKeptPattern = 64 * 64;
 
 /// Whether a pattern gives weight to a key that the mask does not show: only a replaced one can.
 template <Real T>
@@ -61,13 +61,14 @@ void backward(const kernels::AttentionPlan<T>& plan, const Tensor<T>& q, const T
 
 template <Real T>
 Var<T> attention(const Var<T>& q, const Var<T>& k, const Var<T>& v, const Attend<T>& how) {
-  auto plan = plan_of(q, k, v, how);
+  Mask mask;
+  auto plan = plan_of(q, k, v, how, mask);
   const Index heads = plan.batch * plan.heads;
   Tensor<T> y = Tensor<T>::uninitialized({plan.batch, plan.queries, plan.heads * plan.dv}), kept;
   std::vector<kernels::RowStats<T>> stats;
   if (q.tracked() || k.tracked() || v.tracked()) {
     stats.resize(static_cast<std::size_t>(heads * plan.queries));
-    if (how.tap == nullptr && plan.kept_size() <= kKeptElements)
+    if (how.tap == nullptr && plan.kept_size() <= kKeptPattern)
       kept = Tensor<T>::uninitialized({heads, plan.kept_size()});
   }
   if (how.tap == nullptr) {
@@ -83,19 +84,20 @@ Var<T> attention(const Var<T>& q, const Var<T>& k, const Var<T>& v, const Attend
     const bool replaced = how.tap->see(pattern) || !pattern.shares(before);
     require(!pattern.empty() && pattern.shape() == shape,
             "attention: the replaced pattern {} must have shape {}", pattern.shape(), shape);
+    plan.replaced = replaced;
     if (replaced && reaches_beyond(plan, pattern)) {  // used as it is
       plan.show(seen_keys(everything(), {.queries = plan.queries, .keys = plan.keys}));
     }
     kernels::attention_apply(plan, std::as_const(pattern).data(), v.value().data(), y.data());
     if (replaced)
       return record("attention", std::move(y), {q, k, v},
-                    backward_of_v(std::move(plan), how.mask, std::move(pattern), v.shape()));
+                    backward_of_v(std::move(plan), mask, std::move(pattern), v.shape()));
   }
   const Index pairs = plan.heads * plan.pairs();
   const double flops = product_flops(pairs, plan.d, 1) + product_flops(pairs, plan.dv, 1);
   return record(
       "attention", std::move(y), {q, k, v},
-      [plan = std::move(plan), mask = how.mask, q = q.value(), k = k.value(), v = v.value(),
+      [plan = std::move(plan), mask, q = q.value(), k = k.value(), v = v.value(),
        kept = std::move(kept), stats = std::move(stats)](const Tensor<T>& dy, Grads<T>& d) mutable {
         backward(plan, q, k, v, kept, stats, dy, d);
       },

@@ -9,11 +9,20 @@
 
 namespace headwise {
 
-/// Checks the shapes and says what the kernels need to know. The plan points into the mask's
-/// tables.
+/// The mask asked for. The default of causal() says which keys a query sees where both stand at the
+/// same positions.
+inline Mask mask_of(const std::optional<Mask>& asked, Index queries, Index keys) {
+  require(asked.has_value() || queries == keys,
+          "attention: {} queries and {} keys need a mask: causal(), everything() or another",
+          queries, keys);
+  return asked ? *asked : causal();
+}
+
+/// Checks the shapes and says what the kernels need to know. The plan points into the tables of
+/// `mask`, which becomes the one in use.
 template <Real T>
 kernels::AttentionPlan<T> plan_of(const Var<T>& q, const Var<T>& k, const Var<T>& v,
-                                  const Attend<T>& how) {
+                                  const Attend<T>& how, Mask& mask) {
   const Shape &sq = q.shape(), &sk = k.shape(), &sv = v.shape();
   const Index heads = how.heads, kv_heads = how.kv_heads == 0 ? heads : how.kv_heads;
   require(heads > 0 && kv_heads > 0 && heads % kv_heads == 0,
@@ -29,7 +38,9 @@ kernels::AttentionPlan<T> plan_of(const Var<T>& q, const Var<T>& k, const Var<T>
   require(sv[2] > 0 && sv[2] % kv_heads == 0,
           "attention: v {} is not (B,S,C'') with C'' a multiple of {} heads", sv, kv_heads);
   const MaskedSizes sizes{sq[0], heads, sq[1], sk[1]};
-  check_mask("attention", how.mask, sizes);
+  mask = mask_of(how.mask, sizes.queries, sizes.keys);
+  check_mask("attention", mask, sizes);
+  require<UsageError>(std::isfinite(how.scale), "attention: scale {} is not finite", how.scale);
   require<UsageError>(how.dropout >= 0 && how.dropout < 1, "attention: dropout {} is not in [0, 1)",
                       how.dropout);
 
@@ -42,8 +53,8 @@ kernels::AttentionPlan<T> plan_of(const Var<T>& q, const Var<T>& k, const Var<T>
                                  .dv = sv[2] / kv_heads,
                                  .scale = how.scale};
   if (plan.scale == 0) plan.scale = static_cast<T>(1 / std::sqrt(static_cast<double>(plan.d)));
-  plan.show(seen_keys(how.mask, sizes));
-  plan.bias = bias_of(how.mask, sizes);
+  plan.show(seen_keys(mask, sizes));
+  plan.bias = bias_of(mask, sizes);
   if (how.dropout > 0 && how.random != nullptr) {
     plan.dropout = how.dropout;
     const Index draws = plan.batch * plan.heads * plan.queries * ((plan.keys + 3) / 4) * 4;

@@ -18,6 +18,7 @@ Shape with_width(const Shape& ids, Index c) {
 template <Real T>
 Var<T> embedding(const Var<T>& table, const Ids& ids) {
   require(table.shape().rank() == 2, "embedding: table {} is not (V,C)", table.shape());
+  ids.check("embedding");
   const Index v = table.shape()[0], c = table.shape()[1];
   Tensor<T> y = Tensor<T>::uninitialized(with_width(ids.shape, c));
   T* out = y.data();

@@ -68,6 +68,13 @@ Visible<T> KeyValues<T>::extend(const Var<T>& k, const Var<T>& v) {
 }
 
 template <Real T>
+void KeyValues<T>::clear(Index b) {
+  require(b >= 0 && b < std::ssize(lengths_), "key_values: no sequence {} among {}", b,
+          lengths_.size());
+  lengths_[static_cast<std::size_t>(b)] = 0;
+}
+
+template <Real T>
 void KeyValues<T>::copy(Index b, const KeyValues& one) {
   require(one.lengths_.size() == 1 && one.lengths_[0] <= capacity_ && b >= 0 &&
               b < static_cast<Index>(lengths_.size()),

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "headwise/core/parallel.hpp"
 #include "headwise/ops/op_table.hpp"
@@ -38,7 +39,10 @@ void backward(const Tensor<T>& x, const Tensor<T>& gain, const Stats<T>& stats, 
 }
 
 template <Real T>
-void require_fit(std::string_view op, const Shape& s, const Var<T>& gain, const Var<T>& bias) {
+void require_fit(std::string_view op, const Shape& s, const Var<T>& gain, const Var<T>& bias,
+                 double eps) {
+  require<UsageError>(eps >= 0 && std::isfinite(eps), "{}: eps {} is not a finite number >= 0", op,
+                      eps);
   require(s.rank() >= 1 && s.last() > 0, "{}: input {} is not (..., C)", op, s);
   for (const auto& [name, p] : {std::pair{"gain", &gain}, {"bias", &bias}})
     require(p->absent() || p->shape() == Shape{s.last()}, "{}: input {} and {} {} do not fit", op,
@@ -66,7 +70,7 @@ Var<T> record_norm(const Var<T>& x, const Var<T>& gain, const Var<T>& bias, Tens
 
 template <Real T>
 Var<T> layer_norm(const Var<T>& x, const Var<T>& gain, const Var<T>& bias, double eps) {
-  require_fit("layer_norm", x.shape(), gain, bias);
+  require_fit("layer_norm", x.shape(), gain, bias, eps);
   const Index rows = x.shape().rows(), c = x.shape().last();
   Tensor<T> y = Tensor<T>::uninitialized(x.shape());
   Stats<T> stats(static_cast<std::size_t>(rows));
@@ -82,7 +86,7 @@ SumAndNorm<T> add_layer_norm(const Var<T>& a, const Var<T>& b, const Var<T>& gai
                              const Var<T>& bias, double eps) {
   require(a.shape() == b.shape(), "add_layer_norm: {} and {} are not of one shape", a.shape(),
           b.shape());
-  require_fit("add_layer_norm", a.shape(), gain, bias);
+  require_fit("add_layer_norm", a.shape(), gain, bias, eps);
   const Index rows = a.shape().rows(), c = a.shape().last();
   Tensor<T> sum = Tensor<T>::uninitialized(a.shape()), y = Tensor<T>::uninitialized(a.shape());
   Stats<T> stats(static_cast<std::size_t>(rows));

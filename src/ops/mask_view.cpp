@@ -30,10 +30,14 @@ std::vector<kernels::SeenKeys> seen_keys(const Mask& mask, const MaskedSizes& si
 }  // namespace
 
 void check_mask(std::string_view op, const Mask& mask, const MaskedSizes& n) {
-  if (mask.table != nullptr)
+  if (mask.table != nullptr) {
     require(mask.table->queries == n.queries && mask.table->keys == n.keys,
             "{}: the mask is for {} queries and {} keys, not {} and {}", op, mask.table->queries,
             mask.table->keys, n.queries, n.keys);
+    require(std::ssize(mask.table->allowed) == n.queries * n.keys,
+            "{}: the mask's table has {} entries for {} queries and {} keys", op,
+            mask.table->allowed.size(), n.queries, n.keys);
+  }
   if (mask.lengths != nullptr) {
     const std::vector<Index>& lengths = *mask.lengths;
     require(std::ssize(lengths) == n.batch, "{}: the mask has lengths of {} sequences, not {}", op,
@@ -45,7 +49,8 @@ void check_mask(std::string_view op, const Mask& mask, const MaskedSizes& n) {
   if (!mask.bias.empty()) {
     const std::array<Index, 4> whole = {n.batch, n.heads, n.queries, n.keys};
     const auto have = mask.bias.shape().sizes();
-    require(std::equal(have.begin(), have.end(), whole.end() - mask.bias.shape().rank()),
+    require(have.size() >= 2 && have.size() <= 4 &&
+                std::equal(have.rbegin(), have.rend(), whole.rbegin()),
             "{}: the mask's bias {} does not fit scores ({},{},{},{})", op, mask.bias.shape(),
             n.batch, n.heads, n.queries, n.keys);
   }

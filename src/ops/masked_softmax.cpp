@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "headwise/core/parallel.hpp"
@@ -55,7 +56,7 @@ Var<T> masked_softmax(const Var<T>& scores, const Mask& mask) {
   for_each_row(mask, n, [&](Index at, const kernels::SeenKeys& seen, const double* bias) {
     T* row = copy_seen(seen, n.keys, in + at, out + at);
     kernels::mask_row(seen, bias, row);
-    kernels::softmax(row, seen.count());
+    if (std::isnan(kernels::softmax(row, seen.count()).max)) kernels::strike(seen, bias, row);
   });
 
   return record("masked_softmax", y, {scores}, [y, mask, n](const Tensor<T>& dy, Grads<T>& d) {
@@ -67,6 +68,7 @@ Var<T> masked_softmax(const Var<T>& scores, const Mask& mask) {
       T* row = copy_seen(seen, n.keys, up + at, to + at);
       kernels::strike(seen, bias, row);  // 0 times an upstream NaN is not 0
       kernels::softmax_backward(p + at + seen.first, row, seen.count());
+      kernels::strike(seen, bias, row);  // the row's sum may be NaN
     });
     d.add(0, std::move(dx));
   });

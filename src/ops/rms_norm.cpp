@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "headwise/core/parallel.hpp"
 #include "headwise/ops/op_table.hpp"
 #include "headwise/ops/ops.hpp"
@@ -11,6 +13,8 @@ Var<T> rms_norm(const Var<T>& x, const Var<T>& gain, double eps) {
   require(s.rank() >= 1 && s.last() > 0, "rms_norm: input {} is not (..., C)", s);
   require(gain.absent() || gain.shape() == Shape{s.last()},
           "rms_norm: input {} and gain {} do not fit", s, gain.shape());
+  require<UsageError>(eps >= 0 && std::isfinite(eps),
+                      "rms_norm: eps {} is not a finite number >= 0", eps);
   const Index rows = s.rows(), c = s.last();
   Tensor<T> y = Tensor<T>::uninitialized(s), scales = Tensor<T>::uninitialized({rows});
   const T *in = x.value().data(), *g = gain.value().data();

@@ -28,6 +28,7 @@ template <Real T>
 Var<T> where(const Condition& condition, const Var<T>& a, const Var<T>& b) {
   require(!a.absent() && !b.absent(), "where: there is no {} input",
           a.absent() ? "first" : "second");
+  condition.check("where");
   const Shape shape =
       broadcast_shape("where", condition.shape, broadcast_shape("where", a.shape(), b.shape()));
   return record("where", chosen(condition, a.value(), b.value(), shape), {a, b},

@@ -189,3 +189,47 @@ TEMPLATE_TEST_CASE("add and multiply are exact element by element", "[kernels]",
     REQUIRE((a.intact() && b.intact() && y.intact()));
   });
 }
+
+TEMPLATE_TEST_CASE("one element anywhere that is not finite is found", "[kernels]", float, double) {
+  using T = TestType;
+  constexpr T kMost = std::numeric_limits<T>::max(), kInf = std::numeric_limits<T>::infinity();
+  for (Index n = 1; n <= 67; ++n) {
+    Guarded<T> x(3 * n, n % 16);
+    x.fill(kMost);  // finite, though no sum of two is
+    const auto finite = [&](Index rows, Index cols) {
+      return kernels::all_finite(Mat<const T>{x.data(), rows, cols, n});
+    };
+    REQUIRE(finite(3, n));
+    for (Index at = 0; at < 3 * n; ++at)
+      for (const T odd : {std::numeric_limits<T>::quiet_NaN(), kInf, -kInf}) {
+        CAPTURE(n, at, odd);
+        x[at] = odd;
+        REQUIRE_FALSE(finite(3, n));
+        REQUIRE(finite(at / n, n));  // the rows before it
+        REQUIRE(finite(3, at % n));  // the columns before it
+        x[at] = -kMost;
+      }
+    REQUIRE(x.intact());
+  }
+  CHECK(kernels::all_finite(Mat<const T>{}));
+}
+
+TEMPLATE_TEST_CASE("adamw tells when a weight or a second moment is not finite", "[kernels]", float,
+                   double) {
+  using T = TestType;
+  const auto step = coefficients<T>(0.1, 0.1, 0.9, 0.999, 1);
+  for (Index n = 1; n <= 67; ++n)
+    for (Index at = 0; at < n; ++at)
+      for (const T odd : {std::numeric_limits<T>::quiet_NaN(), std::numeric_limits<T>::infinity(),
+                          std::numeric_limits<T>::max()}) {
+        CAPTURE(n, at, odd);
+        Guarded<T> g(n, 0), m(n, 0), v(n, 0), p(n, 0);
+        p.fill(std::numeric_limits<T>::max());
+        const auto update = [&] {
+          return kernels::adamw(step, g.data(), m.data(), v.data(), p.data(), n);
+        };
+        REQUIRE(update());
+        g[at] = odd;  // of the largest number the square is none: v is infinite, and p stands still
+        REQUIRE_FALSE(update());
+      }
+}

@@ -86,7 +86,7 @@ TEST_CASE("no keys at all give zeros", "[ops][attention]") {
 
 TEST_CASE("no queries at all give zero gradients", "[ops][attention]") {
   const Pass<double> found =
-      pass<double>([](const auto& x) { return attention(x[0], x[1], x[2], {}); },
+      pass<double>([](const auto& x) { return attention(x[0], x[1], x[2], {.mask = causal()}); },
                    {zeros<double>(0), zeros<double>(3), zeros<double>(3)});
   CHECK(found.y.size() == 0);
   for (std::size_t i = 1; i < 3; ++i)
@@ -104,8 +104,9 @@ TEMPLATE_TEST_CASE("the last of fewer queries than keys sees all of them", "[ops
                    float, double) {
   using T = TestType;
   const Tensor<T> k = zeros<T>(5), v = column<T>({1, 2, 3, 4, 5});
-  CHECK(attention<T>(zeros<T>(1), k, v, {}).item() == Approx(3));
-  CHECK(relative_gap(attention<T>(zeros<T>(2), k, v, {}).value(), column<T>({2.5, 3})) < 1e-6);
+  CHECK(attention<T>(zeros<T>(1), k, v, {.mask = causal()}).item() == Approx(3));
+  CHECK(relative_gap(attention<T>(zeros<T>(2), k, v, {.mask = causal()}).value(),
+                     column<T>({2.5, 3})) < 1e-6);
 }
 
 TEMPLATE_TEST_CASE("decoding a query at a time equals the whole at once", "[ops][attention]", float,
@@ -116,7 +117,7 @@ TEMPLATE_TEST_CASE("decoding a query at a time equals the whole at once", "[ops]
   const Tensor<T> q = random_tensor<T>({1, kTime, kWidth}, 1),
                   k = random_tensor<T>({1, kTime, kWidth}, 2),
                   v = random_tensor<T>({1, kTime, kWidth}, 3);
-  const Attend<T> how{.heads = 2};
+  const Attend<T> how{.heads = 2, .mask = causal()};
   const Tensor<T> whole = attention<T>(q, k, v, how).value();
   Tensor<T> steps = Tensor<T>::uninitialized(whole.shape());
   T* to = steps.data();

@@ -142,3 +142,49 @@ TEST_CASE("a variable that is not there is refused, not read", "[ops][errors]") 
   Rng rng(1);
   CHECK(throws_in_child<ShapeError>([&] { dropout(none, 0.5, &rng); }));
 }
+
+TEST_CASE("ids that no longer fit their shape are refused, not read", "[ops][errors]") {
+  Ids few({2, 3}, {0, 1, 2, 0, 1, 2}), many = few;
+  few.values.resize(4);
+  many.values.resize(9);
+  const Var<float> logits = of({2, 3, 4}), table = of({4, 5}), x = of({2, 3, 5});
+  for (const Ids& ids : {few, many}) {
+    CHECK_THROWS_WITH(embedding(table, ids),
+                      fmt::format("embedding: got {} ids for shape (2,3)", ids.values.size()));
+    CHECK_THROWS_WITH(cross_entropy(logits, ids),
+                      fmt::format("cross_entropy: got {} ids for shape (2,3)", ids.values.size()));
+    CHECK_THROWS_AS(linear_cross_entropy(x, table, ids), ShapeError);
+  }
+  CHECK_THROWS_WITH(Ids({2}, {1}), "ids: got 1 ids for shape (2)");
+  Condition condition({3}, {1, 0, 1});
+  condition.holds.resize(2);
+  CHECK_THROWS_WITH(where(condition, of({3}), of({3})), "where: got 2 values for shape (3)");
+}
+
+TEST_CASE("a mask whose parts were changed is refused where they do not fit", "[ops][errors]") {
+  const Var<float> x = of({2, 3, 4});
+  Mask table = allow(3, 3, [](Index, Index) { return true; });
+  table.table = std::make_shared<const Mask::Table>(Mask::Table{3, 3, {1, 1}});
+  CHECK_THROWS_WITH(attention(x, x, x, {.mask = table}),
+                    "attention: the mask's table has 2 entries for 3 queries and 3 keys");
+  Mask steep;
+  steep.bias = Tensor<double>::zeros({1, 2, 1, 3, 3});
+  CHECK_THROWS_AS(attention(x, x, x, {.mask = steep}), ShapeError);
+}
+
+TEST_CASE("options that are no numbers are refused", "[ops][errors]") {
+  const Var<float> x = of({2, 3, 4});
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               inf = std::numeric_limits<double>::infinity();
+  for (const double bad : {nan, inf, -inf}) {
+    CHECK_THROWS_AS(attention(x, x, x, {.scale = static_cast<float>(bad)}), UsageError);
+    CHECK_THROWS_AS(attention(x, x, x, {.dropout = bad}), UsageError);
+    CHECK_THROWS_AS(dropout(x, bad, nullptr), UsageError);
+    CHECK_THROWS_AS(layer_norm(x, {}, {}, bad), UsageError);
+    CHECK_THROWS_AS(add_layer_norm(x, x, {}, {}, bad), UsageError);
+    CHECK_THROWS_AS(rms_norm(x, {}, bad), UsageError);
+  }
+  CHECK_THROWS_WITH(attention(x, x, x, {.scale = std::numeric_limits<float>::infinity()}),
+                    "attention: scale inf is not finite");
+  CHECK_THROWS_WITH(layer_norm(x, {}, {}, -1), "layer_norm: eps -1 is not a finite number >= 0");
+}

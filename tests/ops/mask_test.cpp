@@ -216,3 +216,26 @@ TEST_CASE("attention names the part of a mask that does not fit", "[ops][mask][e
   CHECK_THROWS_WITH(with(bias(Tensor<double>::zeros({1, 3, 3}))),
                     "attention: the mask's bias (1,3,3) does not fit scores (2,2,3,3)");
 }
+
+// A bool says nothing about which mask is meant.
+static_assert(!std::is_convertible_v<bool, Mask> && !std::is_constructible_v<Mask, bool>);
+static_assert(!std::is_convertible_v<bool, std::optional<Mask>> &&
+              !std::is_constructible_v<std::optional<Mask>, bool>);
+static_assert(!std::is_aggregate_v<Mask>);  // else g++ takes `.mask = true` for its first member
+static_assert(std::is_convertible_v<Mask, std::optional<Mask>>);
+
+TEST_CASE("without a mask attention is causal for as many queries as keys", "[ops][mask]") {
+  const auto x = random_tensor<double>({2, 5, 4}, 1);
+  CHECK(same_bits(attention<double>(x, x, x, {.heads = 2}).value(),
+                  attention<double>(x, x, x, {.heads = 2, .mask = causal()}).value()));
+}
+
+TEST_CASE("other numbers of queries and keys need a mask", "[ops][mask][errors]") {
+  const auto q = random_tensor<double>({1, 5, 4}, 1), k = random_tensor<double>({1, 3, 4}, 2);
+  CHECK_THROWS_WITH(
+      attention<double>(q, k, k, {}),
+      "attention: 5 queries and 3 keys need a mask: causal(), everything() or another");
+  CHECK_THROWS_AS(attention<double>(k, q, q, {}), ShapeError);
+  CHECK(attention<double>(q, k, k, {.mask = everything()}).shape() == Shape{1, 5, 4});
+  CHECK(attention<double>(k, q, q, {.mask = causal()}).shape() == Shape{1, 3, 4});
+}

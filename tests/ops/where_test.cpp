@@ -45,6 +45,6 @@ TEST_CASE("where names what does not fit", "[ops][where][errors]") {
   const Condition two({2}, {1, 0});
   CHECK_THROWS_WITH(where(two, x, y), "where: (2,3) and (2) do not broadcast: 3 against 2");
   CHECK_THROWS_WITH(where(two, x, x), "where: (2) and (2,3) do not broadcast: 2 against 3");
-  CHECK_THROWS_WITH(Condition({3}, {1, 0}), "condition: 2 values do not fill (3)");
+  CHECK_THROWS_WITH(Condition({3}, {1, 0}), "condition: got 2 values for shape (3)");
   CHECK_THROWS_WITH(where(two, {}, y), "where: there is no first input");
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "headwise/core/error.hpp"
@@ -23,7 +25,11 @@ struct Ids {
   Ids() = default;
   /// Throws ShapeError when the number of values is not what the shape needs.
   Ids(Shape shape_, std::vector<Id> values_) : shape(shape_), values(std::move(values_)) {
-    require(static_cast<Index>(values.size()) == shape.size(), "ids: {} values do not fill {}",
+    check("ids");
+  }
+  /// Throws ShapeError, in the name of an op, when they no longer fit: the members are public.
+  void check(std::string_view op) const {
+    require(static_cast<Index>(values.size()) == shape.size(), "{}: got {} ids for shape {}", op,
             values.size(), shape);
   }
 };

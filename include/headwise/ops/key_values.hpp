@@ -31,8 +31,8 @@ class KeyValues {
 
   /// Sequence b becomes a copy of the one sequence of another.
   void copy(Index b, const KeyValues& one);
-  /// Sequence b is forgotten.
-  void clear(Index b) { lengths_.at(static_cast<std::size_t>(b)) = 0; }
+  /// Sequence b is forgotten. Throws ShapeError, as copy() does, without such a sequence.
+  void clear(Index b);
 
   [[nodiscard]] Index capacity() const { return capacity_; }
   /// Tokens of each sequence so far.

@@ -16,6 +16,8 @@ namespace headwise {
 /// A mask of attention() and masked_softmax(). Make one with the functions below. A query that sees
 /// nothing gives zeros. Attention skips what a block of queries does not see.
 struct Mask {
+  Mask() = default;  ///< everything(); no aggregate, so that nothing else (a bool) makes one
+
   struct Table {
     Index queries = 0, keys = 0;
     std::vector<std::uint8_t> allowed;  ///< (T,S), 1: may look

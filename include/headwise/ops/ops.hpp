@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -57,7 +58,8 @@ template <Real T>
 Var<T> linear(const Var<T>& x, const Var<T>& w, const Var<T>& b = {});
 
 /// Rows of a table.   table (V,C), ids (...), result (..., C).
-/// Throws ShapeError for an id that is not a row of the table.
+/// Throws ShapeError for an id that is not a row of the table, and for ids that do not fit their
+/// shape.
 template <Real T>
 Var<T> embedding(const Var<T>& table, const Ids& ids);
 
@@ -66,7 +68,8 @@ inline constexpr double kNormEps = 1e-5;
 
 /// y = (x - mean(x)) / sqrt(var(x) + eps) * gain + bias over the last axis, var without Bessel's
 /// correction (Ba et al. 2016, arXiv:1607.06450, sec. 3).   x (..., C); gain (C), bias (C), each
-/// of which may be absent. Throws ShapeError when C disagrees.
+/// of which may be absent. Throws ShapeError when C disagrees, UsageError unless eps is a finite
+/// number >= 0.
 template <Real T>
 Var<T> layer_norm(const Var<T>& x, const Var<T>& gain, const Var<T>& bias, double eps = kNormEps);
 
@@ -114,10 +117,12 @@ struct PatternTap {
 /// How queries may look at keys; what is null or zero is off.
 template <Real T>
 struct Attend {
-  Index heads = 1;               ///< H; q's width is a multiple of it
-  Index kv_heads = 0;            ///< a divisor of heads; 0: as many as heads
-  T scale = 0;                   ///< 0: 1/sqrt(D)
-  Mask mask = causal();          ///< which keys are seen, and biases on the scores: see mask.hpp
+  Index heads = 1;     ///< H; q's width is a multiple of it
+  Index kv_heads = 0;  ///< a divisor of heads; 0: as many as heads
+  T scale = 0;         ///< finite; 0: 1/sqrt(D)
+  /// Which keys are seen, and biases on the scores: see mask.hpp. By default causal(), for as many
+  /// queries as keys only.
+  std::optional<Mask> mask{};
   double dropout = 0;            ///< of the pattern, see dropout()
   Rng* random = nullptr;         ///< null: no dropout
   PatternTap<T>* tap = nullptr;  ///< sees, and may replace, the (B,H,T,S) pattern
@@ -126,12 +131,14 @@ struct Attend {
 /// Multi-head attention (Vaswani et al. 2017, arXiv:1706.03762, sec. 3.2), head by head
 ///   softmax(scale q k^T + bias, masked) v.
 /// q (B,T,C), k (B,S,C'), v (B,S,C''); head h owns the columns [hD, (h+1)D) of each; result
-/// (B,T,C''/kv_heads*H). By default a query sees the keys up to its own position, the last one all
-/// keys. A query that sees nothing gives zeros and zero gradients. With kv_heads < heads,
-/// neighbouring heads share keys and values (Ainslie et al. 2023, arXiv:2305.13245, sec. 2.2). The
-/// (T,S) pattern is never held whole unless there is a tap, and keys that no query of a block sees
-/// are not read. Throws ShapeError unless the widths are multiples of the head counts and the
-/// shapes and the mask fit.
+/// (B,T,C''/kv_heads*H). By default a query sees the keys up to its own position. A query that sees
+/// nothing gives zeros and zero gradients. What a query does not see has no effect on it, whatever
+/// is there, a NaN or an infinity included, nor has that query on the gradients there; what the
+/// pattern that a tap has replaced gives no weight is not seen. With kv_heads < heads, neighbouring
+/// heads share keys and values (Ainslie et al. 2023, arXiv:2305.13245, sec. 2.2). The (T,S) pattern
+/// is never held whole unless there is a tap, and keys that no query of a block sees are not read.
+/// Throws ShapeError unless the widths are multiples of the head counts and the shapes and the mask
+/// fit, and without a mask where T is not S; UsageError for a scale that is not finite.
 template <Real T>
 Var<T> attention(const Var<T>& q, const Var<T>& k, const Var<T>& v, const Attend<T>& how);
 
@@ -149,7 +156,8 @@ Index counted(const Ids& labels);
 /// Mean over the counted labels of -log softmax(logits)[label]: takes logits, not probabilities.
 /// logits (..., V), labels (...), result a scalar; positions labelled kIgnore do not count, and
 /// with none to count the loss is 0 and so are the gradients. Summed in double.
-/// Throws ShapeError for any other label outside [0, V).
+/// Throws ShapeError for any other label outside [0, V), and for labels that do not fit their
+/// shape.
 template <Real T>
 Var<T> cross_entropy(const Var<T>& logits, const Ids& labels);
 

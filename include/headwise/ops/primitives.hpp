@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "headwise/autograd/tape.hpp"
@@ -64,7 +65,8 @@ Var<T> log_softmax(const Var<T>& x);
 
 /// x / sqrt(mean(x^2) + eps) * gain over the last axis (Zhang and Sennrich 2019, arXiv:1910.07467,
 /// sec. 4).   x (..., C), gain (C) or absent. Squares are in T: a row too large for that in float
-/// (1e19 and more) gives zeros. Throws ShapeError when C disagrees.
+/// (1e19 and more) gives zeros. Throws ShapeError when C disagrees, UsageError unless eps is a
+/// finite number >= 0.
 template <Real T>
 Var<T> rms_norm(const Var<T>& x, const Var<T>& gain, double eps = 1e-5);
 
@@ -76,7 +78,11 @@ struct Condition {
   /// Throws ShapeError when the number of values is not what the shape needs.
   Condition(const Shape& shape_, std::vector<std::uint8_t> holds_)
       : shape(shape_), holds(std::move(holds_)) {
-    require(static_cast<Index>(holds.size()) == shape.size(), "condition: {} values do not fill {}",
+    check("condition");
+  }
+  /// Throws ShapeError, in the name of an op, when they no longer fit: the members are public.
+  void check(std::string_view op) const {
+    require(static_cast<Index>(holds.size()) == shape.size(), "{}: got {} values for shape {}", op,
             holds.size(), shape);
   }
 };

@@ -18,7 +18,7 @@ struct Close : Probe<float> {
     const Index d = config.width / config.heads;
     std::fill_n(open.data() + head * d, d, 0.0F);
   }
-  [[nodiscard]] bool wants(std::string_view asked) const override { return asked == name; }
+  [[nodiscard]] std::vector<std::string> names() const override { return {name}; }
   Var<float> at(std::string_view, Var<float> z) override { return z * Var<float>(open); }
 };
 

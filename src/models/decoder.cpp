@@ -56,37 +56,49 @@ Decoder<T>::Decoder(const ModelConfig& c, Rng& rng)
 
 template <Real T>
 Var<T> Decoder<T>::operator()(const Ctx<T>& ctx, const Ids& ids) const {
-  const Var<T> x = final(ctx, ids);
-  return ctx.tap("logits", linear(x, output_weight(ctx)));
+  return checked_pass(ctx, [&](const Ctx<T>& at) { return logits(at, final(at, ids)); });
 }
 
 template <Real T>
 Var<T> Decoder<T>::resume(const Ctx<T>& ctx, Index layer, const Var<T>& resid) const {
   require(layer >= 0 && layer <= config.layers, "decoder: no block {} to resume at, of {} layers",
           layer, config.layers);
-  const Var<T> x = final_from(ctx, static_cast<std::size_t>(layer), resid, nullptr);
-  return ctx.tap("logits", linear(x, output_weight(ctx)));
+  require_stream(resid);
+  return checked_pass(ctx, [&](const Ctx<T>& at) {
+    return logits(at, final_from(at, static_cast<std::size_t>(layer), resid, nullptr));
+  });
 }
 
 template <Real T>
-Var<T> Decoder<T>::resume(const Ctx<T>& ctx, Index layer, const Var<T>& resid,
-                          const Var<T>& z) const {
+Var<T> Decoder<T>::resume(const Ctx<T>& ctx, Index layer, const Var<T>& resid, const Var<T>& z,
+                          Index from) const {
   require(layer >= 0 && layer < config.layers, "decoder: no heads {} to resume at, of {} layers",
           layer, config.layers);
-  const Block<T>& block = blocks[static_cast<std::size_t>(layer)];
-  return resume(ctx, layer + 1, block.with_heads(ctx.in("blocks", layer), resid, z));
+  require_stream(resid);
+  require(z.shape() == resid.shape(), "decoder: z {} and the stream {} are not of one shape",
+          z.shape(), resid.shape());
+  const Index time = resid.shape()[1];
+  require(from >= 0 && from < time, "decoder: no position {} among {}", from, time);
+  return checked_pass(ctx, [&](const Ctx<T>& at) {
+    const auto i = static_cast<std::size_t>(layer);
+    const Var<T> after = blocks[i].with_heads(at.in("blocks", layer), resid, z);
+    const Var<T> x = final_from(at, i + 1, after, nullptr);
+    return logits(at, from == 0 ? x : slice(x, 1, from, time));
+  });
 }
 
 template <Real T>
 Var<T> Decoder<T>::loss(const Ctx<T>& ctx, const Ids& ids, const Ids& targets) const {
   if (config.vocab < kLargeVocab) return cross_entropy((*this)(ctx, ids), targets);
-  const Var<T> x = final(ctx, ids);
-  const Var<T> w = output_weight(ctx);
-  if (ctx.wants("logits")) {
-    const Var<T> logits = linear(x, w), shown = ctx.tap("logits", logits);
-    if (!shown.value().shares(logits.value())) return cross_entropy(shown, targets);
-  }
-  return linear_cross_entropy(x, w, targets);  // the same bits whether somebody looked or not
+  return checked_pass(ctx, [&](const Ctx<T>& at) {
+    const Var<T> x = final(at, ids);
+    const Var<T> w = output_weight(at);
+    if (at.wants("logits")) {
+      const Var<T> all = linear(x, w), shown = at.tap("logits", all);
+      if (!shown.value().shares(all.value())) return cross_entropy(shown, targets);
+    }
+    return linear_cross_entropy(x, w, targets);  // the same bits whether somebody looked or not
+  });
 }
 
 template <Real T>
@@ -98,10 +110,11 @@ Cache<T> Decoder<T>::cache(Index sequences, Index capacity) const {
 
 template <Real T>
 Var<T> Decoder<T>::next(const Ctx<T>& ctx, const Ids& ids, Cache<T>& cache) const {
-  const Var<T> x = final(ctx, ids, &cache);
-  const Index b = x.shape()[0], t = x.shape()[1];
-  const Var<T> last = reshape(slice(x, 1, t - 1, t), {b, config.width});
-  return ctx.tap("logits", linear(last, output_weight(ctx)));
+  return checked_pass(ctx, [&](const Ctx<T>& at) {
+    const Var<T> x = final(at, ids, &cache);
+    const Index b = x.shape()[0], t = x.shape()[1];
+    return logits(at, reshape(slice(x, 1, t - 1, t), {b, config.width}));
+  });
 }
 
 template <Real T>
@@ -109,6 +122,18 @@ Var<T> Decoder<T>::embed(const Ctx<T>& ctx, const Ids& ids, const Cache<T>* cach
   require(ids.shape.rank() == 2, "decoder: ids {} are not (B,T)", ids.shape);
   const Var<T> x = tok(ctx, ids) + pos(ctx, places(ids.shape, cache));
   return ctx.tap("embed", dropout(x, config.dropout, ctx.random));
+}
+
+template <Real T>
+Var<T> Decoder<T>::logits(const Ctx<T>& ctx, const Var<T>& x) const {
+  return ctx.tap("logits", linear(x, output_weight(ctx)));
+}
+
+template <Real T>
+void Decoder<T>::require_stream(const Var<T>& x) const {
+  const Shape& s = x.shape();
+  require(s.rank() == 3 && s[2] == config.width, "decoder: the stream {} is not (B,T,{})", s,
+          config.width);
 }
 
 template <Real T>
@@ -131,7 +156,11 @@ template <Real T>
 Ids Decoder<T>::places(const Shape& shape, const Cache<T>* cache) const {
   const Index time = shape[1];
   std::vector<Index> before{0};  // one for all sequences, or one each
-  if (cache != nullptr) before = cache->at(0).lengths();
+  if (cache != nullptr) {
+    require(cache->size() == blocks.size(), "decoder: a cache of {} layers for {}", cache->size(),
+            blocks.size());
+    before = cache->front().lengths();
+  }
   const Index longest = *std::max_element(before.begin(), before.end());
   require(time >= 1 && longest + time <= config.context,
           "decoder: {} tokens do not fit the context of {}", longest + time, config.context);

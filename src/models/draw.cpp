@@ -35,6 +35,7 @@ void Drawer::keep_most_likely(double p, Before before) {
 
 template <Real T>
 Id Drawer::draw(std::span<const T> logits, Rng& rng) {
+  require(!logits.empty(), "sample: there are no logits");
   const auto top = std::max_element(logits.begin(), logits.end());
   require<Error>(std::none_of(logits.begin(), logits.end(), [](T x) { return std::isnan(x); }) &&
                      std::isfinite(*top),

@@ -55,7 +55,8 @@ void Generator<T>::read(Index i) {
 
 template <Real T>
 std::span<const T> Generator<T>::logits(Index i) const {
-  const auto [all, row] = rows_.at(at(i));
+  require(i >= 0 && i < texts(), "sample: no text {} among {}", i, texts());
+  const auto [all, row] = rows_[at(i)];
   const auto v = at(model_.config.vocab);
   return all.values().subspan(at(row) * v, v);
 }

@@ -14,7 +14,14 @@ class PatternToProbe : public PatternTap<T> {
   }
   /// Null unless the probe wants it: then the pattern is never held whole.
   PatternTap<T>* if_wanted() { return wanted_ ? this : nullptr; }
-  bool see(Tensor<T>& pattern) override { return ctx_.probe->pattern(name_, pattern); }
+  bool see(Tensor<T>& pattern) override {
+    const Shape shape = pattern.shape();
+    const bool constant = ctx_.probe->pattern(name_, pattern);
+    require(!pattern.empty() && pattern.shape() == shape,
+            "hook: '{}' of shape {} was replaced by a tensor of shape {}", name_, shape,
+            pattern.shape());
+    return constant;
+  }
 
  private:
   const Ctx<T>& ctx_;

@@ -102,7 +102,10 @@ Attribution attribute_logits(const Decoder<T>& model, const Ids& ids, const Ids&
   const auto mlp_name = [](Index i) { return fmt::format("blocks.{}.mlp.out", i); };
   const std::string stream = fmt::format("blocks.{}.resid_post", layers - 1);
   std::set<std::string, std::less<>> names{stream};
-  for (Index i = 0; i < layers; ++i) names.insert({attention_name(i, "z"), mlp_name(i)});
+  for (Index i = 0; i < layers; ++i) {
+    names.insert(attention_name(i, "z"));
+    if (model.blocks[static_cast<std::size_t>(i)].mlp) names.insert(mlp_name(i));
+  }
   Recording<T> seen(names);
   const Tensor<T> logits = model({.probe = &seen}, ids).value();
 

@@ -12,13 +12,7 @@
 namespace headwise::study {
 namespace {
 
-template <Real T>
-Var<T> last_position(const Var<T>& x) {
-  return slice(x, 1, x.shape()[1] - 1, x.shape()[1]);
-}
-
-/// Copy b of the prompt gets the clean z of a head at position first + b. Of the stream before the
-/// logits only the last position goes on.
+/// Copy b of the prompt gets the clean z of a head at position first + b.
 template <Real T>
 class Patch : public Probe<T> {
  public:
@@ -28,11 +22,8 @@ class Patch : public Probe<T> {
         heads_(heads),
         clean_(clean_z),
         first_(first) {}
-  [[nodiscard]] bool wants(std::string_view name) const override {
-    return name == name_ || name == "final";
-  }
-  Var<T> at(std::string_view name, Var<T> x) override {
-    if (name == "final") return last_position(x);
+  [[nodiscard]] bool wants(std::string_view name) const override { return name == name_; }
+  Var<T> at(std::string_view, Var<T> x) override {
     const Index time = x.shape()[1];
     return with_head(std::move(x), head_, heads_, [&](Index row, std::span<T> out) {
       const Index position = row % time;
@@ -144,7 +135,7 @@ Patching patch_heads(const Decoder<T>& model, const std::vector<Id>& clean,
     Patch<T> patch(heads[h], config.heads, of_clean[attention_name(layer, "z")], first);
     const Var<T> stream = copies(of_corrupt[stream_name(layer)], end - first),
                  z = copies(of_corrupt[attention_name(layer, "z")], end - first);
-    const Tensor<T> logits = model.resume({.probe = &patch}, layer, stream, z).value();
+    const Tensor<T> logits = model.resume({.probe = &patch}, layer, stream, z, time - 1).value();
     const auto vocab = static_cast<std::size_t>(config.vocab);
     for (Index t = first; t < end; ++t) {
       const auto row = logits.values().subspan(static_cast<std::size_t>(t - first) * vocab, vocab);

@@ -57,7 +57,8 @@ struct Decoder {
 
   /// Logits (B,T,V) of the next token.   ids (B,T), T up to config.context.
   /// Throws ShapeError for a longer T or an id outside the vocabulary.
-  /// Taps: embed, blocks.0.resid_pre, ..., final, logits.
+  /// Taps: embed, blocks.0.resid_pre, ..., final, logits. Every pass throws UsageError for a name
+  /// of the probe's names() that it does not have.
   Var<T> operator()(const Ctx<T>& ctx, const Ids& ids) const;
 
   /// The residual stream (B,T,C) before the first block. `cache`: what came before, or null.
@@ -66,8 +67,10 @@ struct Decoder {
   /// with all layers behind it, what the logit lens reads. The bits of a whole forward pass.
   Var<T> resume(const Ctx<T>& ctx, Index layer, const Var<T>& resid) const;
   /// The same, given z (B,T,C) of that block's heads as well: goes on from its tap, so that who
-  /// changes heads does not pay for them. There must be such a block.
-  Var<T> resume(const Ctx<T>& ctx, Index layer, const Var<T>& resid, const Var<T>& z) const;
+  /// changes heads does not pay for them. There must be such a block. The logits are those of the
+  /// positions from `from` on.
+  Var<T> resume(const Ctx<T>& ctx, Index layer, const Var<T>& resid, const Var<T>& z,
+                Index from = 0) const;
 
   /// An empty cache for so many sequences of up to `capacity` tokens, config.context at most.
   Cache<T> cache(Index sequences, Index capacity) const;
@@ -95,6 +98,10 @@ struct Decoder {
   Var<T> final(const Ctx<T>& ctx, const Ids& ids, Cache<T>* cache = nullptr) const;
   /// The same from the stream before block `layer` on.
   Var<T> final_from(const Ctx<T>& ctx, std::size_t layer, Var<T> x, Cache<T>* cache) const;
+  /// The logits of that.
+  Var<T> logits(const Ctx<T>& ctx, const Var<T>& x) const;
+  /// Throws ShapeError unless x is (B,T,C).
+  void require_stream(const Var<T>& x) const;
   /// Positions of tokens (B,T): (T), or (B,T) after those in a cache.
   Ids places(const Shape& shape, const Cache<T>* cache) const;
   Var<T> output_weight(const Ctx<T>& ctx) const {

@@ -21,7 +21,8 @@ class Generator {
   /// UsageError for an empty prompt or none, ShapeError for more than kFewRows.
   Generator(const Decoder<T>& model, const std::vector<std::vector<Id>>& prompts, Index more);
 
-  /// Logits (V) of the next token of text i. Valid until add().
+  /// Logits (V) of the next token of text i. Valid until add(). Throws ShapeError without such a
+  /// text.
   [[nodiscard]] std::span<const T> logits(Index i) const;
   /// Appends a token to each text.
   void add(const std::vector<Id>& next);

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "headwise/nn/ctx.hpp"
 
@@ -16,6 +17,9 @@ class Recording : public Probe<T> {
  public:
   explicit Recording(std::set<std::string, std::less<>> names) : names_(std::move(names)) {}
 
+  [[nodiscard]] std::vector<std::string> names() const override {
+    return {names_.begin(), names_.end()};
+  }
   [[nodiscard]] bool wants(std::string_view name) const override { return names_.contains(name); }
   Var<T> at(std::string_view name, Var<T> x) override {
     kept_.insert_or_assign(std::string(name), x.value());

@@ -51,6 +51,8 @@ std::vector<Group> groups_of(const Decoder<T>& model, const std::vector<Batch>& 
           "groups: {} single effects for {} layers of {} heads", singles.each.size(),
           model.config.layers, heads);
   const Effects joint = effects_of(model, batches, sets, seed);
+  require(singles.by_sequence.size() == singles.each.size() && singles.counts == joint.counts,
+          "groups: the single effects are not those of these batches");
   std::vector<Group> groups;
   for (std::size_t i = 0; i < sets.size(); ++i) {
     Group& g = groups.emplace_back();

@@ -50,6 +50,7 @@ std::vector<std::vector<Raised>> raised_tokens(const Decoder<T>& model, Index la
   require(layer >= 0 && layer < model.config.layers, "raised_tokens: no layer {}, of {} layers",
           layer, model.config.layers);
   require(ids.shape.rank() == 2, "raised_tokens: ids {} are not (B,T)", ids.shape);
+  ids.check("raised_tokens");
   const Index batch = ids.shape[0], time = ids.shape[1], c = model.config.width,
               heads = model.config.heads, d = c / heads;
   require(pattern.shape() == Shape{batch, heads, time, time} && z.shape() == Shape{batch, time, c},

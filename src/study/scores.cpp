@@ -203,6 +203,8 @@ Scores pattern_scores(std::span<const T> pattern, std::span<const Id> ids) {
 
 void compare_with_untrained(std::vector<Scores>& heads, const std::vector<Scores>& same,
                             const std::vector<Scores>& untrained) {
+  require(heads.size() == same.size(), "compare_with_untrained: {} heads, and {} of the same model",
+          heads.size(), same.size());
   for (const Score score : {Score::entropy, Score::confidence, Score::mean_distance}) {
     std::vector<double> others;
     for (const Scores& head : untrained) others.push_back(head.at(score).value);

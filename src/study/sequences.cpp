@@ -15,6 +15,7 @@ namespace {
 constexpr double kAside = 0.04;
 
 Ids rows(const Ids& ids, Index begin, Index end) {
+  ids.check("sequences");
   const Index time = ids.shape[1];
   const auto from = ids.values.begin();
   return {{end - begin, time}, {from + begin * time, from + end * time}};
@@ -67,12 +68,20 @@ Batch distinct(const Batch& batch) {
 }  // namespace
 
 std::span<const Id> Sequences::ids(Index sequence) const {
+  require(sequence >= 0 && sequence < count() && std::ssize(lengths) == count(),
+          "sequences: no sequence {} among {} with {} lengths", sequence, count(), lengths.size());
+  const Index length = lengths[static_cast<std::size_t>(sequence)];
+  require(length >= 0 && length <= time(), "sequences: length {} of sequence {} is not in [0, {}]",
+          length, sequence, time());
+  batch.inputs.check("sequences");
   return std::span<const Id>(batch.inputs.values)
-      .subspan(static_cast<std::size_t>(sequence * time()),
-               static_cast<std::size_t>(lengths[static_cast<std::size_t>(sequence)]));
+      .subspan(static_cast<std::size_t>(sequence * time()), static_cast<std::size_t>(length));
 }
 
 Sequences Sequences::range(Index begin, Index end) const {
+  require(begin >= 0 && begin <= end && end <= count() && std::ssize(lengths) == count(),
+          "sequences: [{}, {}) is not within {} sequences with {} lengths", begin, end, count(),
+          lengths.size());
   return {{rows(batch.inputs, begin, end), rows(batch.targets, begin, end)},
           {lengths.begin() + begin, lengths.begin() + end}};
 }

@@ -17,6 +17,8 @@ inline Index require_targets(std::string_view where, const std::vector<Batch>& b
     require(b.inputs.shape.rank() == 2 && b.inputs.shape == b.targets.shape,
             "{}: inputs {} and targets {} are not both (B,T)", where, b.inputs.shape,
             b.targets.shape);
+    b.inputs.check(where);
+    b.targets.check(where);
     counts += counted(b.targets);
   }
   require(counts > 0, "{}: no position of {} batches has a target", where, batches.size());

@@ -23,7 +23,9 @@ struct Sequences {
 
   [[nodiscard]] Index count() const { return batch.inputs.shape[0]; }
   [[nodiscard]] Index time() const { return batch.inputs.shape[1]; }
-  [[nodiscard]] std::span<const Id> ids(Index sequence) const;  ///< those that count
+  /// Those of a sequence that count. Throws ShapeError, as range() does, for a sequence that is not
+  /// there, and for lengths and ids that do not fit.
+  [[nodiscard]] std::span<const Id> ids(Index sequence) const;
   /// The sequences [begin, end).
   [[nodiscard]] Sequences range(Index begin, Index end) const;
 };

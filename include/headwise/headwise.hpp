@@ -3,6 +3,7 @@
 
 #include "headwise/autograd/diagnosis.hpp"
 #include "headwise/autograd/gradcheck.hpp"
+#include "headwise/autograd/non_finite.hpp"
 #include "headwise/autograd/param.hpp"
 #include "headwise/autograd/profile.hpp"
 #include "headwise/autograd/tape.hpp"
@@ -39,6 +40,7 @@
 #include "headwise/nn/gradcheck.hpp"
 #include "headwise/nn/layer_table.hpp"
 #include "headwise/nn/modules.hpp"
+#include "headwise/nn/non_finite.hpp"
 #include "headwise/nn/visit.hpp"
 #include "headwise/ops/key_values.hpp"
 #include "headwise/ops/mask.hpp"

@@ -1,8 +1,10 @@
 #include "headwise/train/evaluate.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "headwise/data/text.hpp"
+#include "headwise/nn/non_finite.hpp"
 
 namespace headwise {
 namespace {
@@ -16,10 +18,22 @@ Batch window(const std::vector<Id>& tokens, Index begin, Index length) {
   return {Ids({1, length}, {from, from + length}), Ids({1, length}, {from + 1, from + 1 + length})};
 }
 
+/// The loss of a batch, given by what computed it. Throws NotFinite when it is not finite.
+template <Real T>
+double finite(const Decoder<T>& model, const Batch& batch, const Var<T>& loss) {
+  const auto value = static_cast<double>(loss.item());
+  if (std::isfinite(value)) [[likely]]
+    return value;
+  Decoder<T> copy = model;  // it shares the weights
+  const std::optional<NonFinite> found = first_non_finite<T>(
+      copy, [&](const Ctx<T>& ctx) { return copy.loss(ctx, batch.inputs, batch.targets); });
+  throw NotFinite(fmt::format("evaluation: the loss is {}; {}", value,
+                              found ? found->describe() : "where it arose is not known"));
+}
+
 template <Real T>
 double loss_of(const Decoder<T>& model, const Batch& batch) {
-  const Ctx<T> ctx;
-  return static_cast<double>(model.loss(ctx, batch.inputs, batch.targets).item());
+  return finite(model, batch, model.loss({}, batch.inputs, batch.targets));
 }
 
 /// Right answers, and all.
@@ -65,7 +79,7 @@ std::optional<Loss> evaluate(const Decoder<T>& model, const Source& source, Inde
     double loss = 0;
     if (accuracy) {
       const Var<T> logits = model(ctx, b.inputs);
-      loss = static_cast<double>(cross_entropy(logits, b.targets).item());
+      loss = finite(model, b, cross_entropy(logits, b.targets));
       count(logits.value(), b.targets, *accuracy, answers);
     } else {
       loss = loss_of(model, b);
@@ -73,7 +87,8 @@ std::optional<Loss> evaluate(const Decoder<T>& model, const Source& source, Inde
     total += loss * static_cast<double>(counts);
     tokens += counts;
   }
-  Loss loss{.mean = total / static_cast<double>(std::max<Index>(1, tokens)), .tokens = tokens};
+  require<Error>(tokens > 0, "evaluation: no label of {} batches counts", batches);
+  Loss loss{.mean = total / static_cast<double>(tokens), .tokens = tokens};
   if (accuracy)
     loss.accuracy =
         static_cast<double>(answers.right) / static_cast<double>(std::max<Index>(1, answers.all));

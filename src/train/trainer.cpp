@@ -12,6 +12,7 @@
 #include "headwise/core/parse.hpp"
 #include "headwise/core/printable.hpp"
 #include "headwise/nn/freeze.hpp"
+#include "headwise/nn/non_finite.hpp"
 #include "headwise/train/weights.hpp"
 
 namespace headwise {
@@ -36,6 +37,11 @@ Index groups_of(const ModelConfig& c, Index batch) {
   const Index widest = std::max(4 * c.width, c.heads * c.context);
   const bool small = rows * widest * static_cast<Index>(sizeof(T)) <= 1 << 20;
   return groups <= 8 && rows <= kMostRows && small ? groups : 1;
+}
+
+/// What the mean loss of a batch is multiplied by: the step's mean is over tokens, not batches.
+double share_of(const Batch& batch, Index total) {
+  return static_cast<double>(counted(batch.targets)) / static_cast<double>(total);
 }
 
 /// Numbers kept in a checkpoint's metadata.
@@ -97,12 +103,12 @@ double Trainer<T>::add_gradients(const std::vector<Batch>& groups, Index total, 
     Work& w = works[static_cast<std::size_t>(i)];
     const Ctx<T> ctx{.tape = &w.tape, .random = &w.dropout};
     const Var<T> loss = model_.loss(ctx, b.inputs, b.targets);
-    require<Error>(std::isfinite(loss.item()), "step {}: the loss is {} at learning rate {}",
-                   state_.steps + 1, loss.item(), learning_rate(options_, state_.steps));
-    const double share = static_cast<double>(counted(b.targets)) / static_cast<double>(total);
+    const double share = share_of(b, total);
     w.loss = share * static_cast<double>(loss.item());
-    w.tape.propagate(loss, static_cast<T>(share));  // the mean is over tokens, not over batches
+    if (std::isfinite(w.loss)) w.tape.propagate(loss, static_cast<T>(share));
   });
+  for (const Work& w : works)
+    if (!std::isfinite(w.loss)) return w.loss;
   double sum = 0;
   std::vector<Tape<T>*> tapes;
   for (Work& w : works) {
@@ -113,6 +119,30 @@ double Trainer<T>::add_gradients(const std::vector<Batch>& groups, Index total, 
   }
   Tape<T>::deliver(tapes);
   return sum;
+}
+
+template <Real T>
+void Trainer<T>::fail(const StepRecord& record, const std::string& what,
+                      const std::vector<std::vector<Batch>>& batches, Index total) {
+  zero_grad(model_);
+  std::string origin = "no pass by itself shows it: it arose where their gradients were added up";
+  Rng dropout = stream(state_.seed, Purpose::dropout, state_.steps);  // as in the step
+  try {
+    std::optional<NonFinite> found;
+    for (const std::vector<Batch>& groups : batches)
+      for (const Batch& b : groups) {
+        const Rng draws = dropout.reserve(kDrawsOfGroup);
+        if (found) continue;
+        found = first_non_finite<T>(
+            model_, [&](const Ctx<T>& ctx) { return model_.loss(ctx, b.inputs, b.targets); }, draws,
+            static_cast<T>(share_of(b, total)));
+      }
+    if (found) origin = found->describe();
+  } catch (const std::exception& e) {  // out of memory, say: the tape that looks keeps all values
+    origin = fmt::format("where it arose could not be found: {}", e.what());
+  }
+  throw NotFinite(
+      fmt::format("step {}, learning rate {}: {}; {}", record.step, record.lr, what, origin));
 }
 
 template <Real T>
@@ -140,21 +170,30 @@ StepRecord Trainer<T>::step() {
       record.tokens += groups.back().inputs.shape.size();
       total += counted(groups.back().targets);
     }
+  require<Error>(total > 0, "step {}: none of its {} labels counts (each is {}), so it has no loss",
+                 record.step, record.tokens, kIgnore);
   zero_grad(model_);
   phase("draw the batch", 0);
-  for (const std::vector<Batch>& groups : batches)
+  for (const std::vector<Batch>& groups : batches) {
     record.loss += add_gradients(groups, total, dropout);
+    if (!std::isfinite(record.loss))
+      fail(record, fmt::format("the loss is {}", record.loss), batches, total);
+  }
   last = std::chrono::steady_clock::now();  // the ops measure themselves
   const std::vector<std::string> missed = without_gradient(model_);
   require<Error>(missed.empty(), "step {}: no gradient reached {}", record.step,
                  fmt::join(missed, ", "));
   try {
     record.grad_norm = gradient_norm(model_);
-  } catch (const Error& e) {
-    throw Error(fmt::format("step {}, learning rate {}: {}", record.step, record.lr, e.what()));
+  } catch (const NotFinite& e) {
+    fail(record, e.what(), batches, total);
   }
   phase("norm of the gradient", sizeof(T));
-  adam_.step(model_, record.lr, clip_factor(record.grad_norm, options_.clip));
+  try {
+    adam_.step(model_, record.lr, clip_factor(record.grad_norm, options_.clip));
+  } catch (const NotFinite& e) {
+    throw NotFinite(fmt::format("step {}: {}", record.step, e.what()));
+  }
   zero_grad(model_);
   phase("AdamW", 7 * sizeof(T));  // reads gradient, moments and value, writes the last three
 
@@ -167,12 +206,14 @@ StepRecord Trainer<T>::step() {
 
 template <Real T>
 std::optional<EvalRecord> Trainer<T>::evaluate(FunctionRef<bool()> keep_going) {
-  const std::optional<Loss> loss =
-      headwise::evaluate(model_, source_, options_.batch, options_.eval_batches, keep_going);
+  std::optional<Loss> loss;
+  try {
+    loss = headwise::evaluate(model_, source_, options_.batch, options_.eval_batches, keep_going);
+  } catch (const NotFinite& e) {
+    throw NotFinite(
+        fmt::format("step {}, learning rate {}: {}", state_.steps, state_.lr, e.what()));
+  }
   if (!loss) return std::nullopt;
-  require<Error>(std::isfinite(loss->mean),
-                 "step {}: the validation loss is {} at learning rate {}", state_.steps, loss->mean,
-                 state_.lr);
   state_.val_loss = loss->mean;
   state_.evaluated = state_.steps;
   EvalRecord record{
@@ -191,17 +232,19 @@ std::optional<EvalRecord> Trainer<T>::evaluate(FunctionRef<bool()> keep_going) {
 template <Real T>
 void Trainer<T>::save(TensorFileWriter& file) const {
   const auto add = [&](const std::string& name, const Tensor<T>& x) {
-    require<Error>(all_finite(x), "step {}: '{}' is not finite after learning rate {}",
-                   state_.steps, name, state_.lr);
+    require<NotFinite>(all_finite(x), "step {}: '{}' is not finite after learning rate {}",
+                       state_.steps, name, state_.lr);
     file.add(name, x);
   };
   for_each_param(
       model_, [&](const std::string& name, const Param<T>& p) { add("weight/" + name, p.value); });
-  for (const auto& [name, m] : adam_.moments) {
-    add("mean/" + name, m.mean);
-    add("square/" + name, m.square);
-    file.metadata("updates/" + name, fmt::to_string(m.updates));
-  }
+  for_each_param(model_, [&](const std::string& name, const Param<T>& p) {
+    const Moments<T>* m = adam_.find(p);
+    if (m == nullptr) return;
+    add("mean/" + name, m->mean);
+    add("square/" + name, m->square);
+    file.metadata("updates/" + name, fmt::to_string(m->updates));
+  });
   State state = state_;
   state.visit([&](const char* key, auto& x) { file.metadata(key, fmt::to_string(x)); });
 }
@@ -239,15 +282,15 @@ void Trainer<T>::load(const TensorFile& file) {
   state.visit([&](const char* key, auto& x) { metadata.read(key, x); });
   file.verify();
 
-  adam_.moments.clear();
+  adam_.clear();
   for_each_param(model_, [&](const std::string& name, Param<T>& p) {
     p.value = file.tensor<T>("weight/" + name);
     const auto m = moments.find(name);
     if (m == moments.end()) return;
     m->second.mean = file.tensor<T>("mean/" + name);
     m->second.square = file.tensor<T>("square/" + name);
+    adam_.set(name, p, std::move(m->second));
   });
-  adam_.moments = std::move(moments);
   state_ = state;
 }
 

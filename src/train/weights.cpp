@@ -1,11 +1,8 @@
 #include "headwise/train/weights.hpp"
 
-#include <algorithm>
-#include <bit>
-#include <limits>
-
 #include "headwise/core/printable.hpp"
 #include "headwise/nn/visit.hpp"
+#include "kernels/kernels.hpp"
 
 namespace headwise {
 
@@ -33,13 +30,7 @@ void require_only(const TensorFile& file, const std::set<std::string>& names) {
 
 template <Real T>
 bool all_finite(const Tensor<T>& x) {
-  // An element is not finite when all bits of its exponent are set: whole numbers, which the
-  // compiler compares several at a time.
-  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
-  constexpr auto kExponent = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
-  Bits most = 0;
-  for (const T value : x.values()) most = std::max(most, std::bit_cast<Bits>(value) & kExponent);
-  return most < kExponent;
+  return x.empty() || kernels::all_finite(as_rows(x));
 }
 
 template <Real T>

@@ -117,7 +117,9 @@ TEST_CASE("a loss that is not finite in one group stops the step", "[train][grou
   Split parts{.train = walk(600, 9), .valid = {}};
   parts.train[300] = 9;  // one window in 75 has it
   const TextSource text(parts, c.context);
-  Trainer<float> trainer(model, options(48), text, 1);
+  TrainOptions some = options(48);
+  some.freeze = "tok.weight";  // else the first update would look at it
+  Trainer<float> trainer(model, some, text, 1);
   std::string message;
   Index done = 0;
   while (message.empty() && done < 50) {
@@ -127,6 +129,7 @@ TEST_CASE("a loss that is not finite in one group stops the step", "[train][grou
   }
   CAPTURE(message);
   const auto rate = fmt::format("learning rate {}", learning_rate(options(48), done));
-  CHECK(mentions(message, {fmt::format("step {}:", done + 1), "the loss is", "nan", rate}));
+  CHECK(mentions(message, {fmt::format("step {},", done + 1), "the loss is", "nan", rate,
+                           "parameter 'tok.weight' is nan at element 144 of (10,16)"}));
   CHECK(trainer.steps_done() == done);
 }

@@ -199,9 +199,11 @@ TEMPLATE_TEST_CASE("a loss that is not finite stops the step before anything has
   const TestType good = std::exchange(weight(), static_cast<TestType>(kNaN));
   const std::string message = test::message_of<Error>([&] { t.trainer.step(); });
   CAPTURE(message);
-  CHECK(
-      test::mentions(message, {"step 3", "the loss is", "nan",
-                               fmt::format("learning rate {}", learning_rate(kSmallTraining, 2))}));
+  CHECK(test::mentions(message,
+                       {"step 3", "the loss is", "nan",
+                        fmt::format("learning rate {}", learning_rate(kSmallTraining, 2)),
+                        "parameter 'blocks.1.attn.w_v.weight' is nan at element 5 of (16,16) "
+                        "before the pass"}));
   weight() = good;
   CHECK((t.saved() == before));
   CHECK(t.trainer.steps_done() == 2);
@@ -226,6 +228,8 @@ TEST_CASE("a gradient that is not finite stops the step and is named", "[train][
   const std::string message = test::message_of<Error>([&] { t.trainer.step(); });
   CAPTURE(message);
   CHECK(message.starts_with("step 1, learning rate 0.002: gradient of 'tok.weight' is not finite"));
+  CHECK(test::mentions(message, {"the backward of op", "'layer_norm' of ln_f.weight, ln_f.bias",
+                                 "(before final) gave", "the gradient of its input 0"}));
   CHECK((t.saved() == before));
   CHECK(t.trainer.steps_done() == 0);
 }
@@ -274,5 +278,6 @@ TEST_CASE("a validation loss that is not finite is an error", "[train][trainer][
   t.run(1);
   fill(t.model.tok.weight, static_cast<float>(kNaN));
   const std::string message = test::message_of<Error>([&] { t.trainer.evaluate(); });
-  CHECK(test::mentions(message, {"step 1", "validation loss is", "nan", "learning rate 0.002"}));
+  CHECK(test::mentions(message, {"step 1", "evaluation: the loss is", "nan", "learning rate 0.002",
+                                 "parameter 'tok.weight'"}));
 }

@@ -28,6 +28,11 @@ struct DataError : Error {
   using Error::Error;
 };
 
+/// A loss, gradient or weight is NaN or infinite.
+struct NotFinite : Error {
+  using Error::Error;
+};
+
 /// Throws E with a formatted message unless `ok`. The message is built only on failure.
 template <class E = ShapeError, class... A>
 void require(bool ok, fmt::format_string<A...> text, A&&... args) {

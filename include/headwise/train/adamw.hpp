@@ -2,14 +2,15 @@
 #pragma once
 
 #include <cmath>
-#include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "headwise/nn/visit.hpp"
 
 namespace headwise {
 
+/// Each a finite number >= 0, both betas below 1, eps above 0.
 struct AdamWOptions {
   double weight_decay = 0.1;
   double beta1 = 0.9, beta2 = 0.99;
@@ -35,56 +36,80 @@ struct Moments {
 template <Real T>
 class AdamW {
  public:
-  /// Throws UsageError unless both betas are in [0, 1), in precision T too.
+  /// Throws UsageError for an option out of range, in precision T too.
   explicit AdamW(const AdamWOptions& options = {});
 
   /// One update of every parameter that has a gradient, the gradient being scaled first. Parameters
-  /// without one, or not trainable, keep value, moments and counter.
+  /// without one, or not trainable, keep value, moments and counter; one under two names is updated
+  /// once. Several modules may be stepped one after the other: moments belong to the parameter.
+  /// Throws, before anything has changed, UsageError for a rate or scale that is not a finite
+  /// number >= 0 in precision T, ShapeError when a gradient or moments have not the shape of their
+  /// parameter; and NotFinite naming the parameter when the update has made a weight or a moment
+  /// not finite: then the state before the step is lost.
   template <class Model>
   void step(Model& model, double lr, double grad_scale = 1) {
     std::vector<Update> updates;
     for_each_param(model, [&](const std::string& name, Param<T>& p) {
-      if (p.trainable && !p.grad.empty()) updates.push_back({&moments[name], &p});
+      if (p.trainable && !p.grad.empty()) updates.push_back({name, &p});
     });
     update(updates, lr, grad_scale);
   }
 
-  std::map<std::string, Moments<T>> moments;  ///< by parameter name
+  /// What is known of a parameter; null before its first update.
+  [[nodiscard]] const Moments<T>* find(const Param<T>& p) const {
+    const auto at = moments_.find(p.id.value());
+    return at == moments_.end() ? nullptr : &at->second;
+  }
+  /// Forgets all moments.
+  void clear() { moments_.clear(); }
+  /// Continues with these moments. Throws ShapeError, by that name, when they have another shape.
+  void set(const std::string& name, const Param<T>& p, Moments<T> moments);
 
  private:
   struct Update {
-    Moments<T>* moments;
+    std::string name;
     Param<T>* param;
   };
-  void update(const std::vector<Update>& updates, double lr, double grad_scale) const;
+  void update(const std::vector<Update>& updates, double lr, double grad_scale);
 
   AdamWOptions options_;
+  std::unordered_map<std::uint64_t, Moments<T>> moments_;  // by the parameter's id
 };
 
 /// Sum of squares of a tensor, in double, by blocks in a fixed order.
 template <Real T>
 double squared_norm(const Tensor<T>& x);
 
-/// Global norm of all gradients, in double. Throws Error naming the parameter when one is not
-/// finite: nothing must be stepped then.
+/// Global norm of all gradients, in double. Throws NotFinite naming the parameter and the element
+/// when one is not finite (nothing must be stepped then), and when the norm itself is no double.
 template <class Model>
 double gradient_norm(Model& model) {
-  double total = 0;
-  for_each_param(model, [&](const std::string& name, const auto& p) {
-    const double square = p.grad.empty() ? 0 : squared_norm(p.grad);
-    require<Error>(std::isfinite(square), "gradient of '{}' is not finite (squared norm {})", name,
-                   square);
-    total += square;
+  double squares = 0;
+  for_each_param(model, [&](const std::string&, const auto& p) {
+    if (!p.grad.empty()) squares += squared_norm(p.grad);
   });
-  require<Error>(std::isfinite(total), "gradient: the norm of all is not finite");
-  return std::sqrt(total);
+  if (std::isfinite(squares)) [[likely]]
+    return std::sqrt(squares);
+  // A square that is no double may be one of a finite number: all is scaled, as BLAS's nrm2 does.
+  constexpr double kFactor = 0x1p-600;
+  double scaled = 0;
+  for_each_param(model, [&](const std::string& name, const auto& p) {
+    for (Index i = 0; i < p.grad.size(); ++i) {
+      const auto x = static_cast<double>(p.grad.values()[static_cast<std::size_t>(i)]);
+      require<NotFinite>(std::isfinite(x), "gradient of '{}' is not finite: {} at element {} of {}",
+                         name, x, i, p.grad.shape());
+      scaled += x * kFactor * (x * kFactor);
+    }
+  });
+  const double norm = std::sqrt(scaled) / kFactor;
+  require<NotFinite>(std::isfinite(norm), "gradient: its norm is above the largest double");
+  return norm;
 }
 
 /// The factor that brings a gradient norm down to max_norm; 1 when it is not above, or max_norm is
 /// 0 (no clipping).   (Pascanu et al. 2013, arXiv:1211.5063, alg. 1)
-inline double clip_factor(double norm, double max_norm) {
-  return max_norm > 0 && norm > max_norm ? max_norm / norm : 1;
-}
+/// Throws UsageError unless both are finite numbers >= 0.
+double clip_factor(double norm, double max_norm);
 
 /// Forgets all gradients.
 template <class Model>

@@ -20,6 +20,8 @@ struct Loss {
 /// Mean loss over the batches an evaluation draws from the source's validation part: the same ones
 /// at every call, in every run. Nothing is recorded, nothing is dropped. An answer is right when
 /// each of its tokens is the likeliest one given those before it (so greedy decoding writes it).
+/// Throws Error when no label of the batches counts, and NotFinite when the loss of one is not
+/// finite: the message has the first op and tensor where that arose.
 template <Real T>
 Loss evaluate(const Decoder<T>& model, const Source& source, Index batch, Index batches);
 /// The same, but nothing once keep_going(), asked before each batch, is false.
@@ -28,7 +30,7 @@ std::optional<Loss> evaluate(const Decoder<T>& model, const Source& source, Inde
                              Index batches, FunctionRef<bool()> keep_going);
 
 /// Mean loss over a whole text: windows of the model's context, side by side, every token but the
-/// first predicted once. Throws DataError for fewer than two tokens.
+/// first predicted once. Throws DataError for fewer than two tokens, NotFinite as evaluate() does.
 template <Real T>
 Loss evaluate_all(const Decoder<T>& model, const std::vector<Id>& tokens);
 

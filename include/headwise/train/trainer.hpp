@@ -43,11 +43,14 @@ class Trainer {
   /// the model is trained in place.
   Trainer(Decoder<T>& model, const TrainOptions& options, const Source& source, std::uint64_t seed);
 
-  /// One update. Throws Error, before anything has changed, when the loss or a gradient is not
-  /// finite, or a trainable parameter got no gradient; the message names step, rate and parameter.
+  /// One update. Throws, before anything has changed, Error when none of its labels counts or a
+  /// trainable parameter got no gradient, and NotFinite when the loss or a gradient is not finite:
+  /// the message has step, rate, and the first op and tensor where that arose (the step's passes
+  /// run again, and every number is looked at). Throws NotFinite, by the parameter's name, when the
+  /// update has made a weight not finite: then this trainer's state is lost, and save() refuses it.
   StepRecord step();
   /// The loss on the evaluation batches, or nothing, and nothing changed, once keep_going() is
-  /// false.
+  /// false. Throws as headwise::evaluate() does.
   std::optional<EvalRecord> evaluate(FunctionRef<bool()> keep_going);
   EvalRecord evaluate() {
     return *evaluate([] { return true; });
@@ -67,8 +70,8 @@ class Trainer {
   [[nodiscard]] double val_loss() const { return state_.val_loss; }  ///< of the last evaluation
   [[nodiscard]] double best_val_loss() const { return state_.best_val_loss; }
 
-  /// Adds weights, moments, counters and random state to a file. Throws Error naming a weight or a
-  /// moment that is not finite: such a state must not replace a good one.
+  /// Adds weights, moments, counters and random state to a file. Throws NotFinite naming a weight
+  /// or a moment that is not finite: such a state must not replace a good one.
   void save(TensorFileWriter& file) const;
   /// The same as one file, replaced in one step.
   void save(const std::string& path) const;
@@ -81,7 +84,11 @@ class Trainer {
  private:
   /// Forward and backward of one batch's groups, side by side. Adds to the gradients, in the order
   /// of the groups, and returns the batch's part of the mean loss over `total` tokens.
+  /// Where that is not finite, no gradients are added.
   double add_gradients(const std::vector<Batch>& groups, Index total, Rng& dropout);
+  /// Throws NotFinite: what happened, and where it arose.
+  [[noreturn]] void fail(const StepRecord& record, const std::string& what,
+                         const std::vector<std::vector<Batch>>& batches, Index total);
 
   Decoder<T>& model_;
   TrainOptions options_;

@@ -17,7 +17,7 @@ constexpr std::string_view kMetadata = "__metadata__";
 
 // kKind, the digest of the header with zeros in its own place, and one of each tensor.
 constexpr std::string_view kChecksum = "headwise_checksum", kKind = "headwise xxh64:";
-constexpr std::size_t kDigits = 16;
+constexpr std::size_t kDigestDigits = 16;
 
 std::string digits(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
 
@@ -34,8 +34,8 @@ std::optional<std::uint64_t> parse_digits(std::string_view text) {
 std::string header_digest(std::string_view text, std::size_t at) {
   Xxh64 hash;
   hash.add(text.substr(0, at + kKind.size()));
-  hash.add(std::string(kDigits, '0'));
-  hash.add(text.substr(at + kKind.size() + kDigits));
+  hash.add(std::string(kDigestDigits, '0'));
+  hash.add(text.substr(at + kKind.size() + kDigestDigits));
   return digits(hash.value());
 }
 
@@ -238,12 +238,12 @@ void take_checksums(const std::string& path, std::string_view text, TensorHeader
   }
   const std::string value = std::move(found->second);
   header.metadata.erase(found);
-  check(value.starts_with(kKind) && value.size() == kKind.size() + kDigits * (1 + order.size()));
+  check(value.starts_with(kKind) && value.size() == kKind.size() + kDigestDigits * (1 + order.size()));
   const std::size_t at = text.find(value);
-  check(at != text.npos && header_digest(text, at) == value.substr(kKind.size(), kDigits));
+  check(at != text.npos && header_digest(text, at) == value.substr(kKind.size(), kDigestDigits));
   for (std::size_t i = 0; i < order.size(); ++i) {
     order[i]->checksum =
-        parse_digits(std::string_view(value).substr(kKind.size() + kDigits * (1 + i), kDigits));
+        parse_digits(std::string_view(value).substr(kKind.size() + kDigestDigits * (1 + i), kDigestDigits));
     check(order[i]->checksum.has_value());
   }
 }
@@ -297,7 +297,7 @@ std::string file_beginning(const std::string& path, const std::vector<HeaderItem
   std::map<std::string, std::string> texts = metadata;
   std::string checksums(kKind);
   if (with_checksums) {
-    checksums += std::string(kDigits, '0');
+    checksums += std::string(kDigestDigits, '0');
     for (const HeaderItem& item : items) checksums += digits(*item.checksum);
     texts[std::string(kChecksum)] = checksums;
   }
@@ -332,7 +332,7 @@ std::string file_beginning(const std::string& path, const std::vector<HeaderItem
   if (with_checksums) {
     const std::string_view header = std::string_view(text).substr(kHeaderPrefix);
     const std::size_t place = header.find(checksums);
-    text.replace(kHeaderPrefix + place + kKind.size(), kDigits, header_digest(header, place));
+    text.replace(kHeaderPrefix + place + kKind.size(), kDigestDigits, header_digest(header, place));
   }
   return text;
 }

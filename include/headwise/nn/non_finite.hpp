@@ -35,7 +35,7 @@ struct NamePlaces : Probe<T> {
 /// random numbers stood, or none.
 ///   if (const auto found = first_non_finite<float>(
 ///           model, [&](const Ctx<float>& ctx) { return model.loss(ctx, ids, targets); }))
-///     fmt::print("{}\n", found->describe());
+///     report(found->describe());
 template <Real T, class M, class Loss>
 std::optional<NonFinite> first_non_finite(M& module, Loss loss,
                                           const std::optional<Rng>& random = std::nullopt,

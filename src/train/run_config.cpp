@@ -244,7 +244,7 @@ bool is_run_file(const Directory& folder, std::string_view name) try {
     const json line = parse_json(text.substr(0, text.find('\n')), Run::kLog);
     return line.is_object() && line.contains("event");
   }
-  const TensorFile file(folder.path(std::string(name)));
+  const TensorFile file(folder.file(std::string(name)));
   return file.metadata().contains(kIdentityKey) || file.has("tok.weight") ||
          file.has("weight/tok.weight");
 } catch (const Error&) {

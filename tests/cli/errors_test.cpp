@@ -1,7 +1,11 @@
 // What a user sees who types something wrong: one line, exit code 1 or 2, nothing left behind.
+#include <cmath>
+
 #include "cli/program.hpp"
+#include "headwise/core/safetensors.hpp"
 #include "support/catch.hpp"
 
+using namespace headwise;
 using namespace headwise::test;
 
 namespace {
@@ -178,14 +182,41 @@ TEST_CASE("weights that are not numbers stop a resumed run; its files stay as th
   const Folder folder;
   const std::string run = folder / "run", last = run + "/last.safetensors";
   REQUIRE(headwise_program("train --steps 9 --stop-after 2 --out " + run + kTiny).code == 0);
-  std::string bytes = contents(last);
-  bytes.replace(bytes.size() - 4, 4, "\xFF\xFF\xFF\x7F");  // the last weight by name, in float
-  std::ofstream(last, std::ios::binary) << bytes;
+  {  // the state again, with one weight that is no number
+    const TensorFile state(last);
+    TensorFileWriter changed;
+    for (const auto& [name, entry] : state.entries()) {
+      Tensor<float> x = state.tensor<float>(name);
+      if (name == "weight/tok.weight") x.data()[x.size() - 1] = std::nanf("");
+      changed.add(name, x);
+    }
+    for (const auto& [key, value] : state.metadata()) changed.metadata(key, value);
+    changed.save(last);
+  }
+  const std::string bytes = contents(last);
   const Result r = headwise_program("train --resume " + run + " --threads 1");
   CHECK(r.code == 1);
   CHECK_THAT(r.err, Catch::Contains("step 3"));
   CHECK_THAT(r.err, Catch::Contains("learning rate"));
   CHECK(contents(last) == bytes);
+}
+
+TEST_CASE("a state of which one bit is another is refused, and stays", "[cli][errors]") {
+  const Folder folder;
+  const std::string run = folder / "run";
+  REQUIRE(headwise_program("train --steps 9 --stop-after 2 --out " + run + kTiny).code == 0);
+  for (const std::string name : {"last", "model"}) {
+    const std::string file = run + "/" + name + ".safetensors", good = contents(file);
+    std::string bytes = good;
+    bytes[bytes.size() - 100] = static_cast<char>(bytes[bytes.size() - 100] ^ 4);
+    std::ofstream(file, std::ios::binary) << bytes;
+    const Result r = headwise_program(name == "last" ? "train --threads 1 --resume " + run
+                                                     : "eval --threads 1 " + run);
+    CHECK(r.code == 1);
+    CHECK_THAT(r.err, Catch::Contains(file + ": damaged: tensor '"));
+    CHECK(contents(file) == bytes);
+    std::ofstream(file, std::ios::binary) << good;
+  }
 }
 
 TEST_CASE("a run that fails before its first save leaves the folder free", "[cli][errors]") {

@@ -40,7 +40,7 @@ Measured measure_text(const EvalCommand& c, const Run& run, const auto& model) {
   std::vector<Id> tokens;
   if (c.data.empty()) {
     const Material material = material_of_run(run, "");
-    tokens = dynamic_cast<const TextSource&>(*material.source).parts().valid;
+    tokens = dynamic_cast<const TextSource&>(*material.source).parts().valid.ids();
   } else {
     tokens = about(c.data, [&] { return run.tokenizer().encode(read_text(c.data)); });
   }

@@ -18,8 +18,8 @@ std::string vocabulary_text(const Tokenizer& tokenizer, double bytes_per_token) 
 
 /// The text at `path`; the built-in stories for no path.
 struct FoundText {
-  explicit FoundText(const std::string& path)
-      : text(path.empty() ? std::string(builtin_text()) : read_text(path, &marked)) {}
+  explicit FoundText(const std::string& path, Accept accept = Accept::any)
+      : text(path.empty() ? std::string(builtin_text()) : read_text(path, &marked, accept)) {}
   bool marked = false;
   std::string text;
 };
@@ -28,9 +28,9 @@ Material of_text(const FoundText& found, const Tokens& tokens, Index context) {
   const auto& [marked, text] = found;
   Tokenizer tokenizer =
       tokens.known ? *tokens.known : Tokenizer::learn(tokens.kind, text, tokens.min_count);
-  auto source = std::make_unique<TextSource>(tokenizer.encode(text), context);
+  auto source = std::make_unique<TextSource>(tokenizer.encode_packed(text), context);
   const Split& parts = source->parts();
-  const auto bytes = static_cast<double>(tokenizer.bytes(parts.valid));
+  const auto bytes = static_cast<double>(tokenizer.packed_bytes(parts.valid));
   Material m(std::move(tokenizer), text_hash(text));
   m.bytes_per_token = bytes / static_cast<double>(parts.valid.size());
   m.about =
@@ -96,7 +96,7 @@ Material material_of_run(const Run& run, const std::string& path) {
   require<UsageError>(!path.empty() || from != "-",
                       "--data: {} was trained from standard input; give its text again",
                       run.folder());
-  const FoundText found(from);
+  const FoundText found(from, path.empty() ? Accept::regular : Accept::any);
   require_same(run, "text '" + from + "'", text_hash(found.text));
   return about(run.folder(), [&] {
     return of_text(found, {.kind = {}, .min_count = 1, .known = run.tokenizer()},

@@ -46,11 +46,20 @@ InputFile::InputFile(const std::string& path, Accept accept)
     : InputFile(AT_FDCWD, path, path, accept) {}
 
 InputFile::InputFile(int folder, const std::string& name, std::string path, Accept accept)
-    : path_(std::move(path)) {
-  // Without O_NONBLOCK the opening of a pipe waits for its writer, as it should for a user's.
-  const int wait = accept == Accept::regular ? O_NONBLOCK : 0;
-  file_ = Descriptor(again(
-      [&] { return ::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | wait); }));
+    : InputFile(Descriptor(again([&] {
+                  // Without O_NONBLOCK the opening of a pipe waits for its writer, as it should for
+                  // a user's.
+                  const int wait = accept == Accept::regular ? O_NONBLOCK : 0;
+                  return ::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | wait);
+                })),
+                std::move(path), accept) {}
+
+InputFile InputFile::standard_input() {
+  return {Descriptor(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)), "standard input", Accept::any};
+}
+
+InputFile::InputFile(Descriptor file, std::string path, Accept accept)
+    : path_(std::move(path)), file_(std::move(file)) {
   const std::string shown = printable_path(path_);
   require<DataError>(file_.open() || errno != ENOENT, "{}: no such file", shown);
   require<DataError>(file_.open(), "{}: cannot be opened: {}", shown, system_error());

@@ -1,9 +1,7 @@
 #include "headwise/data/text.hpp"
 
-#include <cstdio>
-
 #include "headwise/core/error.hpp"
-#include "headwise/core/file.hpp"
+#include "headwise/core/printable.hpp"
 
 namespace headwise {
 namespace {
@@ -14,22 +12,13 @@ void require_window(Index tokens, Index context) {
                      context + 1, context);
 }
 
-std::string read_standard_input() {
-  std::string bytes;
-  for (char buffer[1 << 16];;) {
-    const std::size_t n = std::fread(buffer, 1, sizeof buffer, stdin);
-    bytes.append(buffer, n);
-    require<DataError>(std::ferror(stdin) == 0, "standard input: cannot be read");
-    if (n == 0) return bytes;
-  }
-}
-
 }  // namespace
 
-std::string read_text(const std::string& path, bool* had_mark) {
+std::string read_text(const std::string& path, bool* had_mark, Accept accept) {
   const bool standard_input = path == "-";
-  std::string bytes = standard_input ? read_standard_input() : read_file(path);
-  const std::string where = standard_input ? "standard input" : path;
+  const InputFile file = standard_input ? InputFile::standard_input() : InputFile(path, accept);
+  std::string bytes = file.read();
+  const std::string where = printable_path(file.path());
   require<DataError>(!bytes.empty(), "{}: is empty (0 bytes)", where);
   const auto starts = [&](std::string_view mark) { return bytes.starts_with(mark); };
   require<DataError>(!starts("\xFF\xFE") && !starts("\xFE\xFF"),
@@ -42,24 +31,26 @@ std::string read_text(const std::string& path, bool* had_mark) {
   return bytes;
 }
 
-Split split(const std::vector<Id>& tokens, Index context) {
+Split split(const PackedIds& tokens, Index context) {
   const auto n = static_cast<Index>(tokens.size());
   require_window(n, context);
   const Index cut = n * 9 / 10;
   if (n - cut <= context || cut <= context) return {tokens, tokens, true};
-  return {{tokens.begin(), tokens.begin() + cut}, {tokens.begin() + cut, tokens.end()}, false};
+  const auto at = static_cast<std::size_t>(cut);
+  return {tokens.part(0, at), tokens.part(at, tokens.size()), false};
 }
 
-Batch random_batch(const std::vector<Id>& tokens, Index batch, Index context, Rng& rng) {
+Batch random_batch(const PackedIds& tokens, Index batch, Index context, Rng& rng) {
   const auto n = static_cast<Index>(tokens.size());
   require_window(n, context);
   std::vector<Id> inputs, targets;
   inputs.reserve(static_cast<std::size_t>(batch * context));
   targets.reserve(static_cast<std::size_t>(batch * context));
   for (Index b = 0; b < batch; ++b) {
-    const auto start = tokens.begin() + rng.below(n - context);
-    inputs.insert(inputs.end(), start, start + context);
-    targets.insert(targets.end(), start + 1, start + 1 + context);
+    const auto start = static_cast<std::size_t>(rng.below(n - context));
+    const std::size_t end = start + static_cast<std::size_t>(context);
+    tokens.append_to(inputs, start, end);
+    tokens.append_to(targets, start + 1, end + 1);
   }
   return {Ids({batch, context}, std::move(inputs)), Ids({batch, context}, std::move(targets))};
 }

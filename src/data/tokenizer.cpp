@@ -114,9 +114,8 @@ Id Tokenizer::find(std::string_view piece) const {
   return found == ids_.end() ? kNone : found->second;
 }
 
-std::vector<Id> Tokenizer::encode(std::string_view text) const {
-  std::vector<Id> ids;
-  ids.reserve(text.size());
+template <class List>
+void Tokenizer::encode_into(std::string_view text, List& ids) const {
   const auto add = [&](std::string_view piece) {
     const Id id = find(piece);
     if (id != kNone) ids.push_back(id);
@@ -137,6 +136,18 @@ std::vector<Id> Tokenizer::encode(std::string_view text) const {
           characters_in({text.data(), c.data()}), known_characters()));
     });
   });
+}
+
+std::vector<Id> Tokenizer::encode(std::string_view text) const {
+  std::vector<Id> ids;
+  ids.reserve(text.size());
+  encode_into(text, ids);
+  return ids;
+}
+
+PackedIds Tokenizer::encode_packed(std::string_view text) const {
+  PackedIds ids(vocab(), text.size());
+  encode_into(text, ids);
   return ids;
 }
 
@@ -151,6 +162,15 @@ std::string Tokenizer::decode(const std::vector<Id>& ids) const {
   text.reserve(static_cast<std::size_t>(bytes(ids)));
   for (std::size_t i = 0; i < ids.size(); ++i) text += token(ids, i);
   return text;
+}
+
+Index Tokenizer::packed_bytes(const PackedIds& ids) const {
+  std::size_t n = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const Id id = ids[i];
+    n += token({&id, 1}, 0).size();
+  }
+  return static_cast<Index>(n);
 }
 
 Index Tokenizer::bytes(std::span<const Id> ids) const {

@@ -89,7 +89,7 @@ Sequences Sequences::range(Index begin, Index end) const {
 Sequences data_sequences(const Source& source, Index count, std::uint64_t seed) {
   Sequences all;
   if (const auto* text = dynamic_cast<const TextSource*>(&source)) {
-    all.batch = spread_windows(text->parts().valid, count, text->context());
+    all.batch = spread_windows(text->parts().valid.ids(), count, text->context());
   } else {
     Rng rng = stream(seed, Purpose::study);
     all.batch = distinct(source.valid(count, rng));

@@ -79,8 +79,8 @@ TEST_CASE("the first nine tenths train and the rest validates", "[data][split]")
   CHECK_FALSE(s.shared);
   CHECK(s.train == places(904));
   REQUIRE(s.valid.size() == 101);
-  CHECK(s.valid.front() == 904);
-  CHECK(s.valid.back() == 1004);
+  CHECK(s.valid[0] == 904);
+  CHECK(s.valid[100] == 1004);
 }
 
 TEST_CASE("a rest too short for a window shares the whole text", "[data][split]") {

@@ -114,9 +114,9 @@ TEST_CASE("a loss that is not finite in one group stops the step", "[train][grou
   Rng rng(1);
   Decoder<float> model(c, rng);
   std::fill_n(model.tok.weight.value.data() + 9 * 16, 16, std::numeric_limits<float>::quiet_NaN());
-  Split parts{.train = walk(600, 9), .valid = {}};
-  parts.train[300] = 9;  // one window in 75 has it
-  const TextSource text(parts, c.context);
+  std::vector<Id> tokens = walk(600, 9);
+  tokens[300] = 9;  // one window in 75 has it
+  const TextSource text(Split{.train = tokens, .valid = {}}, c.context);
   TrainOptions some = options(48);
   some.freeze = "tok.weight";  // else the first update would look at it
   Trainer<float> trainer(model, some, text, 1);

@@ -43,6 +43,8 @@ class InputFile {
   /// Throws DataError, each with its own text, for a missing path, a folder, a path that `accept`
   /// excludes, or a file that cannot be opened.
   explicit InputFile(const std::string& path, Accept accept = Accept::any);
+  /// What the process was given to read, as the path "standard input".
+  static InputFile standard_input();
 
   [[nodiscard]] const std::string& path() const { return path_; }
   /// Bytes of a regular file when it was opened; 0 for a pipe or a device.
@@ -57,6 +59,7 @@ class InputFile {
  private:
   friend class Directory;
   InputFile(int folder, const std::string& name, std::string path, Accept accept);
+  InputFile(Descriptor file, std::string path, Accept accept);
 
   std::string path_;
   Descriptor file_;

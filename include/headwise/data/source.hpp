@@ -24,7 +24,7 @@ struct Source {
 class TextSource : public Source {
  public:
   /// Throws DataError as split() does.
-  TextSource(const std::vector<Id>& tokens, Index context)
+  TextSource(const PackedIds& tokens, Index context)
       : TextSource(split(tokens, context), context) {}
   TextSource(Split parts, Index context) : parts_(std::move(parts)), context_(context) {}
 

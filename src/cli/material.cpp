@@ -33,11 +33,12 @@ Material of_text(const FoundText& found, const Tokens& tokens, Index context) {
   const auto bytes = static_cast<double>(tokenizer.packed_bytes(parts.valid));
   Material m(std::move(tokenizer), text_hash(text));
   m.bytes_per_token = bytes / static_cast<double>(parts.valid.size());
-  m.about =
-      fmt::format("text        {} tokens to train on, {} to validate on; {}", parts.train.size(),
-                  parts.valid.size(), vocabulary_text(m.tokenizer, m.bytes_per_token));
+  m.about = fmt::format("text        {} tokens to train on{}; {}", parts.train.size(),
+                        parts.shared ? "" : fmt::format(", {} to validate on", parts.valid.size()),
+                        vocabulary_text(m.tokenizer, m.bytes_per_token));
   if (parts.shared)
-    m.notes.emplace_back("the text is too short to keep a part for validation: both are all of it");
+    m.notes.emplace_back(
+        "the text is too short to keep a part for validation: losses are of the training text");
   if (marked) m.notes.emplace_back("the byte-order mark at its start is left out");
   if (text.find('\r') != std::string::npos)
     m.notes.emplace_back("the text has carriage returns (\\r); they are kept");
@@ -69,7 +70,13 @@ Material task_material(std::unique_ptr<const Task> task, const std::optional<Tok
   m.about = fmt::format("task        {}: {}; {} different characters", t.name(), t.about(),
                         m.tokenizer.vocab());
   if (t.shared())
-    m.notes.emplace_back("no example falls into one of the parts: both are all of them");
+    m.notes.push_back(
+        fmt::format("{} examples: too few to keep a part for validation; what is said of them is "
+                    "of the training examples",
+                    t.train_size()));
+  else if (t.valid_size() > 0)
+    m.notes.push_back(
+        fmt::format("{} examples to train on, {} to validate on", t.train_size(), t.valid_size()));
   m.source = std::move(source);
   return m;
 }
@@ -80,6 +87,17 @@ std::unique_ptr<const Task> task_of(const Run& run) {
   } catch (const UsageError& e) {  // not of this command line
     throw DataError(fmt::format("{}: {}", printable(run.directory().path(Run::kConfig)), e.what()));
   }
+}
+
+GivenText given_text(const Run& run, const std::string& path) {
+  const FoundText found(path);
+  const bool own = run.config().task.empty() && text_hash(found.text) == run.config().data_hash;
+  GivenText given{
+      .tokens = about(place_of_text(path), [&] { return run.tokenizer().encode(found.text); }),
+      .held_out = std::nullopt,
+      .what = own ? "training text" : printable(place_of_text(path))};
+  if (own) given.held_out = false;
+  return given;
 }
 
 Material material_of_run(const Run& run, const std::string& path) {

@@ -55,6 +55,15 @@ Material task_material(std::unique_ptr<const Task> task, const std::optional<Tok
 /// The task of a run. Throws DataError naming config.json when there is no such task.
 std::unique_ptr<const Task> task_of(const Run& run);
 
+/// A text that the user gives to a run that was trained on one.
+struct GivenText {
+  std::vector<Id> tokens;        ///< in the run's vocabulary
+  std::optional<bool> held_out;  ///< false: it is what the run was trained on; absent: not known
+  std::string what;              ///< "training text", or the path, for messages
+};
+/// Throws DataError, naming the path, when it cannot be read or has unknown characters.
+GivenText given_text(const Run& run, const std::string& path);
+
 /// What a run was trained on, found again: where it was, or for a text at `path` if that is given.
 /// Throws DataError when it is not the same any more.
 Material material_of_run(const Run& run, const std::string& path);

@@ -57,35 +57,48 @@ Index story_sentences(const ModelConfig& m) {
   return static_cast<Index>(std::clamp(kWork / a_sentence, kLeast, kMost));
 }
 
-study::Sequences data_of(const StudyCommand& c, const Run& run, std::uint64_t seed) {
+/// What heads are studied on, and what the data is.
+struct Studied {
+  study::Sets sets;
+  std::string data;              ///< "held-out data", "training text", the path of --data
+  std::optional<bool> held_out;  ///< absent: not known
+};
+
+Studied data_of(const StudyCommand& c, const Run& run, std::uint64_t seed) {
   const Index context = run.config().model.context;
   if (!c.text.empty()) {
     std::vector<Id> ids = about("--text", [&] { return run.tokenizer().encode(c.text); });
     require<UsageError>(std::ssize(ids) >= 2 && std::ssize(ids) <= context,
                         "--text: {} tokens, need from 2 to the context of {}", ids.size(), context);
-    return study::one_sequence(std::move(ids));
+    return {{.data = study::one_sequence(std::move(ids))}, "the given text", std::nullopt};
   }
   if (!c.data.empty() && run.config().task.empty()) {
-    const std::string text = read_text(c.data);
+    GivenText given = given_text(run, c.data);
+    const TextSource source(Split{{}, std::move(given.tokens), false}, context);
     return about(c.data, [&] {
-      const std::vector<Id> ids = run.tokenizer().encode(text);
-      return study::data_sequences(TextSource(Split{ids, ids, true}, context), c.sequences, seed);
+      return Studied{
+          {.data = study::data_sequences(source, c.sequences, seed)}, given.what, given.held_out};
     });
   }
-  return study::data_sequences(*material_of_run(run, c.data).source, c.sequences, seed);
+  const Material material = material_of_run(run, c.data);
+  const Source& source = *material.source;
+  return {{.data = study::data_sequences(source, c.sequences, seed)},
+          source.held_out() ? "held-out data" : std::string(source.evaluated_on()),
+          source.held_out()};
 }
 
-study::Sets sets_of(const StudyCommand& c, const Run& run, std::uint64_t seed) {
+Studied studied(const StudyCommand& c, const Run& run, std::uint64_t seed) {
   const RunConfig& config = run.config();
   const Index context = config.model.context;
-  study::Sets sets{.data = data_of(c, run, seed)};
-  if (!c.text.empty()) return sets;
+  Studied all = data_of(c, run, seed);
+  study::Sets& sets = all.sets;
+  if (!c.text.empty()) return all;
   sets.repeated = study::repeated_sequences(sets.data, std::min(kRepeated, c.sequences), context,
                                             token_of(run.tokenizer(), "\n"), seed);
   if (config.task.empty() && config.data.empty() && c.data.empty())
     sets.stories =
         study::story_questions(run.tokenizer(), context, story_sentences(config.model), seed + 1);
-  return sets;
+  return all;
 }
 
 /// The token of an option's text.
@@ -111,9 +124,12 @@ std::optional<PatchedPrompts> patched(const StudyCommand& c, const Run& run,
   return prompts;
 }
 
-json settings_of(const StudyCommand& c, const study::Sets& sets, std::uint64_t seed) {
+json settings_of(const StudyCommand& c, const Studied& studied, std::uint64_t seed) {
   const study::RoleRule rule;
-  return {{"sequences", sets.data.count()},
+  const study::Sets& sets = studied.sets;
+  return {{"data", studied.data},
+          {"held_out", studied.held_out ? json(*studied.held_out) : json()},
+          {"sequences", sets.data.count()},
           {"repeated_sequences", sets.repeated ? sets.repeated->count() : 0},
           {"questions", sets.stories ? std::ssize(sets.stories->questions) : 0},
           {"length", sets.data.time()},
@@ -131,14 +147,20 @@ std::string counted(Index n, std::string_view what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-void print_beginning(const StudyCommand& c, const Run& run, const study::Sets& sets) {
+void print_beginning(const StudyCommand& c, const Run& run, const Studied& studied) {
   const ModelConfig& m = run.config().model;
-  std::string seen = !c.text.empty()
-                         ? fmt::format("the given text of {}", counted(sets.data.time(), "token"))
-                         : fmt::format("{} of up to {}, no two the same",
-                                       counted(sets.data.count(),
-                                               c.data.empty() ? "held-out sequence" : "sequence"),
-                                       counted(sets.data.time(), "token"));
+  const study::Sets& sets = studied.sets;
+  const std::string tokens = counted(sets.data.time(), "token");
+  const Index count = sets.data.count();
+  std::string seen;
+  if (!c.text.empty())
+    seen = fmt::format("the given text of {}", tokens);
+  else if (studied.held_out == true)
+    seen =
+        fmt::format("{} of up to {}, no two the same", counted(count, "held-out sequence"), tokens);
+  else
+    seen = fmt::format("{} of {} of up to {}, no two the same", counted(count, "sequence"),
+                       studied.held_out == false ? "the " + studied.data : studied.data, tokens);
   if (sets.repeated) seen += fmt::format(", {} of repeated random tokens", sets.repeated->count());
   if (sets.stories)
     seen += fmt::format(", {} about new stories",
@@ -188,12 +210,14 @@ void announce_files(const StudyCommand& c, const json& document, const study::Se
 
 template <Real T>
 int study_model(const StudyCommand& c, const Run& run, const Decoder<T>& model,
-                const study::Sets& sets, std::uint64_t seed) {
+                const Studied& studied, std::uint64_t seed) {
   const ModelConfig& config = model.config;
+  const study::Sets& sets = studied.sets;
   const Selection selection{.layers = parse_list("--layers", c.layers, config.layers),
                             .heads = parse_list("--heads", c.heads, config.heads),
                             .range = Range::parse("--range", c.range)};
-  const std::vector<ShownText> texts = shown_texts(sets, !c.text.empty(), selection.range);
+  const std::vector<ShownText> texts =
+      shown_texts(sets, studied.data, !c.text.empty(), selection.range);
   PatternsOfTexts<T> patterns(model, texts);
   if (!c.show.empty()) {
     print_pattern(patterns, study::head_of("--show", c.show, config), texts[0], run.tokenizer());
@@ -205,7 +229,7 @@ int study_model(const StudyCommand& c, const Run& run, const Decoder<T>& model,
   document.update(json_of(model, run.tokenizer(), texts));
   announce_files<T>(c, document, sets, selection);
   const std::optional<PatchedPrompts> prompts = patched(c, run, model);
-  print_beginning(c, run, sets);
+  print_beginning(c, run, studied);
   std::fflush(stdout);
   Progress progress(6, 0);
   Index stage = 0;
@@ -215,7 +239,7 @@ int study_model(const StudyCommand& c, const Run& run, const Decoder<T>& model,
   print_findings(found, config);
   if (prompts) print_patching(*prompts, run.tokenizer(), config);
 
-  document["settings"] = settings_of(c, sets, seed);
+  document["settings"] = settings_of(c, studied, seed);
   document.update(json_of(found, config));
   document["timeline"] = timeline_of(run.folder() + "/log.jsonl");
   document["patching"] = prompts ? json_of(*prompts, run.tokenizer(), config) : json();
@@ -239,8 +263,8 @@ int study_run(const StudyCommand& c, std::uint64_t seed) {
   check(c);
   const Run run = Run::open(c.run);
   guard_files(c, run);
-  const study::Sets sets = sets_of(c, run, seed);
-  const auto study = [&](const auto& model) { return study_model(c, run, model, sets, seed); };
+  const Studied what = studied(c, run, seed);
+  const auto study = [&](const auto& model) { return study_model(c, run, model, what, seed); };
   return with_model(run, study, NotFinite::refuse);
 }
 

@@ -169,21 +169,27 @@ json json_of(const PatchedPrompts& p, const Tokenizer& tokenizer, const ModelCon
 json timeline_of(const std::string& log_file) {
   if (!std::filesystem::exists(log_file)) return nullptr;
   json steps = json::array();
-  std::map<Index, json> val_losses;
+  struct Evaluated {
+    json val_loss, held_out;
+  };
+  std::map<Index, Evaluated> evaluated;
   std::istringstream file(read_file(log_file));
   for (std::string text; std::getline(file, text);) {
     json line = json::parse(text, nullptr, false);
     if (!line.is_object() || !line.contains("step") || !line["step"].is_number_integer()) continue;
     const json event = line.value("event", json());
-    if (event == "eval") val_losses[line["step"].get<Index>()] = line.value("val_loss", json());
+    if (event == "eval")
+      evaluated[line["step"].get<Index>()] = {line.value("val_loss", json()),
+                                              line.value("held_out", json())};
     if (event != "study" || !line.contains("heads")) continue;
     line.erase("event");
     steps.push_back(std::move(line));
   }
   if (steps.empty()) return nullptr;
   for (json& step : steps) {
-    const auto at = val_losses.find(step["step"].get<Index>());
-    step["val_loss"] = at == val_losses.end() ? json() : at->second;
+    const Evaluated& e = evaluated[step["step"].get<Index>()];
+    step["val_loss"] = e.val_loss;
+    step["held_out"] = e.held_out;
   }
   return steps;
 }

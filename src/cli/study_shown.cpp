@@ -129,16 +129,17 @@ std::uintmax_t bytes_of(const std::vector<TensorFileStream::Item>& items) {
 
 }  // namespace
 
-std::vector<ShownText> shown_texts(const study::Sets& sets, bool given, const Range& range) {
+std::vector<ShownText> shown_texts(const study::Sets& sets, const std::string& data, bool given,
+                                   const Range& range) {
   std::vector<ShownText> texts;
   const auto add = [&](const Sequences& s, const std::string& name, const std::string& title) {
     const auto ids = s.ids(0);
     texts.push_back({name, title, {ids.begin(), ids.end()}, range.within(std::ssize(ids))});
   };
   if (given)
-    add(sets.data, "text", "the given text");
+    add(sets.data, "text", data);
   else
-    add(sets.data, "data", fmt::format("held-out data, sequence 1 of {}", sets.data.count()));
+    add(sets.data, "data", fmt::format("{}, sequence 1 of {}", data, sets.data.count()));
   if (sets.repeated)
     add(*sets.repeated, "repeated",
         fmt::format("repeated random tokens, sequence 1 of {}", sets.repeated->count()));

@@ -18,8 +18,9 @@ struct ShownText {
   Range range;          ///< the part that is shown
 };
 
-/// The first sequence of each set.
-std::vector<ShownText> shown_texts(const study::Sets& sets, bool given, const Range& range);
+/// The first sequence of each set. `data` says what the data is; `given`: one text of the user's.
+std::vector<ShownText> shown_texts(const study::Sets& sets, const std::string& data, bool given,
+                                   const Range& range);
 
 /// A token as text: its characters; for a byte that is no character by itself, "\xe9".
 std::string token_text(const Tokenizer& tokenizer, Id id);

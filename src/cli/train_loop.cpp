@@ -111,23 +111,34 @@ void describe(const Run& run, const Material& material, Decoder<T>& model) {
 }
 
 /// The evaluation as `--json` and log.jsonl have it.
-std::string json_of(const EvalRecord& e, const Speed& speed) {
-  json line = {
-      {"event", "eval"},        {"step", e.step}, {"train_loss", e.train_loss},
-      {"val_loss", e.val_loss}, {"lr", e.lr},     {"tokens_per_second", speed.tokens_per_second()}};
-  if (e.val_accuracy) line["val_accuracy"] = *e.val_accuracy;
+std::string json_of(const EvalRecord& e, bool held_out, const Speed& speed) {
+  json line = {{"event", "eval"},
+               {"step", e.step},
+               {"train_loss", e.train_loss},
+               {"val_loss", e.val_loss},
+               {"held_out", held_out},
+               {"lr", e.lr},
+               {"tokens_per_second", speed.tokens_per_second()}};
+  if (e.val_accuracy) {
+    line["val_accuracy"] = *e.val_accuracy;
+    line["val_answers"] = e.val_answers;
+  }
   return line.dump();
 }
 
-void print_evaluation(const CallOptions& c, const EvalRecord& e, const std::string& line,
-                      const Speed& speed) {
-  const std::string right =
-      e.val_accuracy ? fmt::format("right {:.2f} %  ", 100 * *e.val_accuracy) : "";
+void print_evaluation(const CallOptions& c, const EvalRecord& e, const Source& source,
+                      const std::string& line, const Speed& speed) {
+  std::string right;
+  if (e.val_each_once)
+    right = fmt::format("right {} of {}  ", e.val_right, e.val_answers);
+  else if (e.val_accuracy)
+    right = fmt::format("right {:.2f} %  ", 100 * *e.val_accuracy);
   if (c.json_lines)
     fmt::print("{}\n", line);
   else
-    fmt::print("step {:6}  train {:.4f}  val {:.4f}{}  {}lr {:.2e}  {:.0f} tokens/s  {}\n", e.step,
-               e.train_loss, e.val_loss, e.best ? "*" : " ", right, e.lr, speed.tokens_per_second(),
+    fmt::print("step {:6}  train {:.4f}  {} {:.4f}{}  {}lr {:.2e}  {:.0f} tokens/s  {}\n", e.step,
+               e.train_loss, source.held_out() ? "val" : source.evaluated_on(), e.val_loss,
+               e.best ? "*" : " ", right, e.lr, speed.tokens_per_second(),
                clock_text(speed.seconds()));
   std::fflush(stdout);
 }
@@ -143,7 +154,10 @@ void print_best(const std::string& program, const Run& run, const Material& mate
   if (run.config().task.empty())
     bits = fmt::format(" ({:.3f} bits a byte)",
                        trainer.best_val_loss() / std::numbers::ln2 / material.bytes_per_token);
-  fmt::print("\nbest validation loss {:.4f}{} after {}{}\ntry\n  {} sample {}\n",
+  const Source& source = *material.source;
+  fmt::print("\n{} {:.4f}{} after {}{}\ntry\n  {} sample {}\n",
+             source.held_out() ? "best validation loss"
+                               : fmt::format("best loss on the {}", source.evaluated_on()),
              trainer.best_val_loss(), bits, clock_text(seconds), fast, program, run.folder());
 }
 
@@ -156,6 +170,7 @@ void print_end(const CallOptions& c, const std::string& program, const Run& run,
                             {"steps", trainer.steps_done()},
                             {"val_loss", number(trainer.val_loss())},
                             {"best_val_loss", number(trainer.best_val_loss())},
+                            {"held_out", material.source->held_out()},
                             {"parameters", parameter_count(model)},
                             {"tokens_per_second", speed.tokens_per_second()},
                             {"seconds", speed.seconds()},
@@ -255,11 +270,11 @@ void train_loop(const CallOptions& c, const std::string& program, const Run& run
         const auto e =
             speed.pause([&] { return trainer.evaluate([] { return interrupted == 0; }); });
         if (!e) return;
-        const std::string line = json_of(*e, speed);
+        const std::string line = json_of(*e, material.source->held_out(), speed);
         run.log(line);
         save(e->best);
         progress.clear();
-        print_evaluation(c, *e, line, speed);
+        print_evaluation(c, *e, *material.source, line, speed);
       }
       if (trainer.done() || stop()) return;
       const StepRecord record = trainer.step();

@@ -4,6 +4,11 @@
 
 namespace headwise {
 
+Batch Source::valid_range(Index first, Index count) const {
+  throw ShapeError(fmt::format("source: no sequences {} to {}, the validation part has {}", first,
+                               first + count, valid_size()));
+}
+
 TaskSource::TaskSource(std::unique_ptr<const Task> task, const std::optional<Tokenizer>& known)
     : task_(std::move(task)),
       tokenizer_(known ? *known
@@ -12,6 +17,13 @@ TaskSource::TaskSource(std::unique_ptr<const Task> task, const std::optional<Tok
                       "--task: {} needs characters as tokens, --init-from's are of the kind {}",
                       task_->name(), name_of(tokenizer_.kind()));
   for (const std::string& character : task_->alphabet()) (void)tokenizer_.encode(character);
+}
+
+Batch TaskSource::valid_range(Index first, Index count) const {
+  std::vector<Example> examples;
+  for (Index i = first; i < first + count; ++i) examples.push_back(task_->valid_example(i));
+  return task_batch(
+      *task_, [&](std::string_view text) { return tokenizer_.encode(text); }, examples);
 }
 
 Batch TaskSource::draw(bool valid, Index batch, Rng& rng) const {

@@ -101,24 +101,35 @@ std::unique_ptr<Task> make_task(const std::string& name_or_file, Index length) {
   return file_task(name_or_file);
 }
 
+Example Task::valid_example(Index i) const {
+  throw ShapeError(fmt::format("task: no validation example {}, the part has {}", i, valid_size()));
+}
+
 Batch task_batch(const Task& task, FunctionRef<std::vector<Id>(std::string_view)> encode,
-                 bool valid, Index batch, Rng& rng) {
-  const Shape shape{batch, task.longest() - 1};
+                 const std::vector<Example>& examples) {
+  const Shape shape{std::ssize(examples), task.longest() - 1};
   const Id newline = encode("\n").at(0);
   Ids inputs(shape, std::vector<Id>(static_cast<std::size_t>(shape.size()), newline));
   Ids targets(shape, std::vector<Id>(static_cast<std::size_t>(shape.size()), kIgnore));
-  for (Index b = 0; b < batch; ++b) {
-    const Example e = valid ? task.valid(rng) : task.train(rng);
+  for (std::size_t b = 0; b < examples.size(); ++b) {
+    const Example& e = examples[b];
     const std::vector<Id> ids = encode(e.text);
     require(ids.size() == e.counted.size(), "task: {} tokens for {} characters, need one each",
             ids.size(), e.counted.size());
-    const auto row = static_cast<std::size_t>(b * shape[1]);
+    const std::size_t row = b * static_cast<std::size_t>(shape[1]);
     for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
       inputs.values[row + i] = ids[i];
       if (e.counted[i + 1] != 0) targets.values[row + i] = ids[i + 1];
     }
   }
   return {std::move(inputs), std::move(targets)};
+}
+
+Batch task_batch(const Task& task, FunctionRef<std::vector<Id>(std::string_view)> encode,
+                 bool valid, Index batch, Rng& rng) {
+  std::vector<Example> examples;
+  for (Index b = 0; b < batch; ++b) examples.push_back(valid ? task.valid(rng) : task.train(rng));
+  return task_batch(task, encode, examples);
 }
 
 }  // namespace headwise

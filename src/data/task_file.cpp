@@ -22,6 +22,10 @@ class FileTask final : public Task {
   Example valid(Rng& rng) const override { return draw(valid_, rng); }
   Index train_size() const override { return static_cast<Index>(train_.size()); }
   Index valid_size() const override { return static_cast<Index>(valid_.size()); }
+  Example valid_example(Index i) const override {
+    if (i < 0 || i >= valid_size()) return Task::valid_example(i);
+    return valid_[static_cast<std::size_t>(i)];
+  }
   std::string hash() const override { return hash_; }
   bool shared() const override { return shared_; }
 

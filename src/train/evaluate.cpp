@@ -36,14 +36,9 @@ double loss_of(const Decoder<T>& model, const Batch& batch) {
   return finite(model, batch, model.loss({}, batch.inputs, batch.targets));
 }
 
-/// Right answers, and all.
-struct Answers {
-  Index right = 0, all = 0;
-};
-
 /// Counts the answers of a batch.   logits (B,T,V), targets (B,T).
 template <Real T>
-void count(const Tensor<T>& logits, const Ids& targets, Accuracy accuracy, Answers& answers) {
+void count(const Tensor<T>& logits, const Ids& targets, Accuracy accuracy, Loss& to) {
   const Index time = targets.shape[1], vocab = logits.shape().last();
   const T* row = logits.data();
   auto target = targets.values.begin();
@@ -56,8 +51,8 @@ void count(const Tensor<T>& logits, const Ids& targets, Accuracy accuracy, Answe
     }
     if (asked == 0) continue;
     const bool whole = accuracy == Accuracy::whole;
-    answers.all += whole ? 1 : asked;
-    answers.right += whole ? right == asked : right;
+    to.answers += whole ? 1 : asked;
+    to.right += whole ? right == asked : right;
   }
 }
 
@@ -69,30 +64,31 @@ std::optional<Loss> evaluate(const Decoder<T>& model, const Source& source, Inde
   const Ctx<T> ctx;
   const std::optional<Accuracy> accuracy = source.accuracy();
   Rng rng(kEvaluationSeed);
+  const Index size = source.valid_size(), whole = (size + batch - 1) / batch;
+  Loss all{.each_once = 0 < whole && whole <= batches};
   double total = 0;
-  Index tokens = 0;
-  Answers answers;
-  for (Index i = 0; i < batches; ++i) {
+  for (Index i = 0; i < (all.each_once ? whole : batches); ++i) {
     if (!keep_going()) return std::nullopt;
-    const Batch b = source.valid(batch, rng);
+    const Batch b = all.each_once ? source.valid_range(i * batch, std::min(batch, size - i * batch))
+                                  : source.valid(batch, rng);
     const Index counts = counted(b.targets);
     double loss = 0;
     if (accuracy) {
       const Var<T> logits = model(ctx, b.inputs);
       loss = finite(model, b, cross_entropy(logits, b.targets));
-      count(logits.value(), b.targets, *accuracy, answers);
+      count(logits.value(), b.targets, *accuracy, all);
     } else {
       loss = loss_of(model, b);
     }
     total += loss * static_cast<double>(counts);
-    tokens += counts;
+    all.tokens += counts;
   }
-  require<Error>(tokens > 0, "evaluation: no label of {} batches counts", batches);
-  Loss loss{.mean = total / static_cast<double>(tokens), .tokens = tokens};
+  require<Error>(all.tokens > 0, "evaluation: no label of {} batches counts", batches);
+  all.mean = total / static_cast<double>(all.tokens);
   if (accuracy)
-    loss.accuracy =
-        static_cast<double>(answers.right) / static_cast<double>(std::max<Index>(1, answers.all));
-  return loss;
+    all.accuracy =
+        static_cast<double>(all.right) / static_cast<double>(std::max<Index>(1, all.answers));
+  return all;
 }
 
 template <Real T>
@@ -110,7 +106,7 @@ Loss evaluate_all(const Decoder<T>& model, const std::vector<Id>& tokens) {
     const Index length = std::min(model.config.context, predicted - at);
     total += loss_of(model, window(tokens, at, length)) * static_cast<double>(length);
   }
-  return {total / static_cast<double>(predicted), predicted};
+  return {.mean = total / static_cast<double>(predicted), .tokens = predicted};
 }
 
 #define HEADWISE_INSTANTIATE(T)                                                         \

@@ -221,6 +221,9 @@ std::optional<EvalRecord> Trainer<T>::evaluate(FunctionRef<bool()> keep_going) {
       .train_loss = state_.loss_sum / static_cast<double>(std::max<Index>(1, state_.loss_count)),
       .val_loss = state_.val_loss,
       .val_accuracy = loss->accuracy,
+      .val_right = loss->right,
+      .val_answers = loss->answers,
+      .val_each_once = loss->each_once,
       .lr = state_.lr,
       .best = state_.val_loss < state_.best_val_loss};
   state_.best_val_loss = std::min(state_.best_val_loss, state_.val_loss);

@@ -60,6 +60,41 @@ TEST_CASE("train, sample, eval and info work on one run folder", "[cli]") {
   CHECK_THAT(info.out, Catch::Contains("blocks.0.attn.w_q.weight") && Catch::Contains("(8,8)"));
 }
 
+TEST_CASE("what is evaluated on the training text says so", "[cli]") {
+  const Folder folder;
+  const std::string text = folder.file("short.txt", "It is said again. It is said."),
+                    run = folder / "run";
+  Result r =
+      headwise_program("train --steps 2 --study-every 1 --out " + run + " --data " + text + kTiny);
+  REQUIRE(r.code == 0);
+  CHECK_THAT(r.out, Catch::Contains("  training text ") &&
+                        Catch::Contains("best loss on the training text "));
+  CHECK_THAT(r.out, !Catch::Contains(" val ") && !Catch::Contains("to validate on") &&
+                        !Catch::Contains("best validation"));
+  for (const json& line : lines(contents(run + "/log.jsonl")))
+    if (line["event"] == "eval") CHECK(line["held_out"] == false);
+  for (const std::string& data : {std::string(), " --data " + text}) {
+    r = headwise_program("eval " + run + data);
+    CHECK_THAT(r.out, Catch::Contains("tokens of the training text\n"));
+    CHECK(lines(headwise_program("eval --json " + run + data).out).at(0)["held_out"] == false);
+  }
+  r = headwise_program("eval " + run + " --data " + folder.file("other.txt", "It is."));
+  CHECK_THAT(r.out, Catch::Contains("over 5 tokens\n"));
+  r = headwise_program("study " + run + " --json " + (folder / "j"));
+  CHECK_THAT(r.out, Catch::Contains(" 3 sequences of the training text of up to 8 tokens"));
+  const json found = json::parse(contents(folder / "j"));
+  CHECK(found["settings"]["held_out"] == false);
+  CHECK(found["texts"][0]["title"] == "training text, sequence 1 of 3");
+  CHECK(found["timeline"].back()["held_out"] == false);
+  // Where a part is held back, all is as ever.
+  const std::string whole = folder / "whole";
+  r = headwise_program("train --json --steps 2 --out " + whole + kTiny);
+  for (const json& line : lines(r.out)) CHECK(line["held_out"] == true);
+  CHECK(lines(headwise_program("eval --json " + whole).out).at(0)["held_out"] == true);
+  CHECK_THAT(headwise_program("study " + whole).out,
+             Catch::Contains(" held-out sequences of up to"));
+}
+
 TEST_CASE("sample i does not depend on how many are drawn", "[cli]") {
   const Folder folder;
   const std::string run = folder / "run";

@@ -68,6 +68,31 @@ TEST_CASE("a file of questions and answers is a task", "[cli][task]") {
             .find("is not the one the run was started") != std::string::npos);
 }
 
+TEST_CASE("few validation examples are examined once each", "[cli][task]") {
+  const Folder folder;
+  std::string table;  // 2, 13 and others validate
+  for (int i = 0; i < 40; ++i) table += std::to_string(i) + "\t" + std::to_string(i + 1) + "\n";
+  const std::string run = folder / "run";
+  Result r = headwise_program("train --task " + folder.file("next.tsv", table) + " --steps 2" +
+                              kModel + "--out " + run);
+  REQUIRE(r.code == 0);
+  CHECK_THAT(r.out, Catch::Contains("36 examples to train on, 4 to validate on") &&
+                        Catch::Contains("right 0 of 4 "));
+  CHECK(lines(contents(run + "/log.jsonl")).at(0)["val_answers"] == 4);
+  CHECK_THAT(headwise_program("eval " + run).out, Catch::Contains("; 0 of 4 right (0.00 %)\n"));
+  const auto found = lines(headwise_program("eval --json " + run).out).at(0);
+  CHECK(found["answers"] == 4);
+  CHECK(found["right"] == 0);
+  CHECK(found["held_out"] == true);
+  // Of two examples none is held back.
+  const std::string two = folder / "two";
+  r = headwise_program("train --task " + folder.file("two.tsv", "1\ta\n3\tc\n") + " --steps 2" +
+                       kModel + "--out " + two);
+  CHECK_THAT(r.out, Catch::Contains("  training examples ") && !Catch::Contains(" val "));
+  CHECK_THAT(headwise_program("eval " + two).out,
+             Catch::Contains("tokens of the training examples; "));
+}
+
 TEST_CASE("what cannot be a task is refused before there is a folder", "[cli][task][errors]") {
   const Folder folder;
   const std::string out = " --out " + (folder / "run");

@@ -292,6 +292,11 @@ TEST_CASE("a file's lines are its examples", "[data][task]") {
         Strings{"\t", "\n", "1", "2", "3", "g", "o", "r", "t", "w", "x", "\u00FC", "\u20AC"});
   CHECK(texts(*task, false) == std::set<std::string>{"1\tgr\u00FC\u20AC\n"});
   CHECK(texts(*task, true) == std::set<std::string>{"2\ttwo\n", "13\tx\n"});
+  CHECK(task->valid_example(0).text == "2\ttwo\n");
+  CHECK(task->valid_example(1).text == "13\tx\n");
+  CHECK_THROWS_AS(task->valid_example(2), ShapeError);
+  CHECK_THROWS_AS(task->valid_example(-1), ShapeError);
+  CHECK_THROWS_AS(make_task("copy")->valid_example(0), ShapeError);
   Rng rng(1);
   CHECK(task->train(rng).counted == Counted{0, 0, 1, 1, 1, 1, 1});
   CHECK(task->name().ends_with("pairs.tsv"));

@@ -53,6 +53,39 @@ TEST_CASE("an answer is right when all, or each, of its tokens are the likeliest
   CHECK(loss.mean == Approx((3 * std::log(e + 3) - 1) / 3).epsilon(1e-6));
 }
 
+TEST_CASE("a validation part that is smaller than the draws is evaluated once each",
+          "[train][evaluate][task]") {
+  const OneThread quick;
+  const Decoder<float> model = always_two();
+  /// Sequence i has the label 2 at i of its positions; drawn ones never do.
+  struct Counted : TwoSequences {
+    mutable std::vector<Index> asked;
+    Counted() : TwoSequences(Accuracy::each, {1, 1, 1, 1, 1, 1}) {}
+    Index valid_size() const override { return 4; }
+    Batch valid_range(Index first, Index count) const override {
+      std::vector<Id> labels;
+      for (Index i = first; i < first + count; ++i) {
+        asked.push_back(i);
+        for (Index t = 0; t < 3; ++t) labels.push_back(t < i ? 2 : 1);
+      }
+      return {Ids({count, 3}, std::vector<Id>(static_cast<std::size_t>(3 * count), 1)),
+              Ids({count, 3}, labels)};
+    }
+  };
+  const Counted source;
+  const Loss whole = evaluate(model, source, 3, 2);  // 6 draws would do for the 4
+  CHECK(whole.each_once);
+  CHECK(source.asked == std::vector<Index>{0, 1, 2, 3});
+  CHECK(whole.answers == 12);
+  CHECK(whole.right == 6);
+  CHECK(whole.accuracy == 0.5);
+  CHECK(whole.tokens == 12);
+  const Loss drawn = evaluate(model, source, 3, 1);  // 3 draws are fewer than 4
+  CHECK_FALSE(drawn.each_once);
+  CHECK(source.asked.size() == 4);
+  CHECK(drawn.right == 0);
+}
+
 TEST_CASE("a text has no answers to be right", "[train][evaluate][task]") {
   const OneThread quick;
   CHECK(!evaluate(rough_decoder<float>(kSmallModel, 1), TextSource(walk(100, 10), 8), 2, 2)

@@ -10,12 +10,21 @@
 
 namespace headwise {
 
-/// Something to learn from, in two parts that share nothing: one to train on, one to validate on.
+/// Something to learn from, in two parts: one to train on, one to validate on.
 struct Source {
   virtual ~Source() = default;
   /// `batch` sequences, drawn by rng.
   [[nodiscard]] virtual Batch train(Index batch, Rng& rng) const = 0;
   [[nodiscard]] virtual Batch valid(Index batch, Rng& rng) const = 0;
+  /// Whether the parts share nothing. Too little to part is all of it in both.
+  [[nodiscard]] virtual bool held_out() const { return true; }
+  /// What an evaluation is done on, for messages: "validation part", or where it is not held out
+  /// "training text" or "training examples".
+  [[nodiscard]] virtual std::string_view evaluated_on() const { return "validation part"; }
+  /// Different sequences to validate on; 0: drawn without end, or windows of a text.
+  [[nodiscard]] virtual Index valid_size() const { return 0; }
+  /// Those from `first` on, `count` of them. Throws ShapeError where there are none.
+  [[nodiscard]] virtual Batch valid_range(Index first, Index count) const;
   /// What makes an answer right; nothing where there are no answers, as in plain text.
   [[nodiscard]] virtual std::optional<Accuracy> accuracy() const { return std::nullopt; }
 };
@@ -33,6 +42,10 @@ class TextSource : public Source {
   }
   [[nodiscard]] Batch valid(Index batch, Rng& rng) const override {
     return random_batch(parts_.valid, batch, context_, rng);
+  }
+  [[nodiscard]] bool held_out() const override { return !parts_.shared; }
+  [[nodiscard]] std::string_view evaluated_on() const override {
+    return parts_.shared ? "training text" : "validation part";
   }
   [[nodiscard]] const Split& parts() const { return parts_; }
   [[nodiscard]] Index context() const { return context_; }
@@ -54,6 +67,12 @@ class TaskSource : public Source {
     return draw(false, batch, rng);
   }
   [[nodiscard]] Batch valid(Index batch, Rng& rng) const override { return draw(true, batch, rng); }
+  [[nodiscard]] bool held_out() const override { return !task_->shared(); }
+  [[nodiscard]] std::string_view evaluated_on() const override {
+    return task_->shared() ? "training examples" : "validation part";
+  }
+  [[nodiscard]] Index valid_size() const override { return task_->valid_size(); }
+  [[nodiscard]] Batch valid_range(Index first, Index count) const override;
   [[nodiscard]] std::optional<Accuracy> accuracy() const override { return task_->accuracy(); }
   [[nodiscard]] const Task& task() const { return *task_; }
   [[nodiscard]] const Tokenizer& tokenizer() const { return tokenizer_; }

@@ -51,6 +51,8 @@ class Task {
   /// Different examples in each part; 0: drawn without end.
   [[nodiscard]] virtual Index train_size() const { return 0; }
   [[nodiscard]] virtual Index valid_size() const { return 0; }
+  /// Number i of the valid_size() ones. Throws ShapeError where there is none.
+  [[nodiscard]] virtual Example valid_example(Index i) const;
   /// text_hash() of the file; "" where there is none.
   [[nodiscard]] virtual std::string hash() const { return ""; }
   /// Too few examples to part: both parts are all of them.
@@ -98,10 +100,13 @@ bool is_task_file(std::string_view name);
 /// naming file and line for what is wrong in a file, and for two answers to one prompt.
 std::unique_ptr<Task> make_task(const std::string& name_or_file, Index length = 0);
 
-/// Sequences of a task, each padded at the end to the longest with the newline's id. Targets that
-/// do not count, those of the padding among them, are kIgnore.   inputs, targets (B,T), T = longest
-/// - 1. `encode` gives one id a character, as Tokenizer does for characters; throws ShapeError when
-/// it does not.
+/// Examples of a task as sequences, each padded at the end to the longest with the newline's id.
+/// Targets that do not count, those of the padding among them, are kIgnore.   inputs, targets
+/// (B,T), T = longest - 1. `encode` gives one id a character, as Tokenizer does for characters;
+/// throws ShapeError when it does not.
+Batch task_batch(const Task& task, FunctionRef<std::vector<Id>(std::string_view)> encode,
+                 const std::vector<Example>& examples);
+/// The same of `batch` examples of a part, drawn by rng.
 Batch task_batch(const Task& task, FunctionRef<std::vector<Id>(std::string_view)> encode,
                  bool valid, Index batch, Rng& rng);
 

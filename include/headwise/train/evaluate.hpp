@@ -14,11 +14,14 @@ namespace headwise {
 struct Loss {
   double mean = 0;
   Index tokens = 0;
-  std::optional<double> accuracy{};  ///< share of right answers, see Accuracy
+  std::optional<double> accuracy{};  ///< right / answers, see Accuracy; absent without answers
+  Index right = 0, answers = 0;
+  bool each_once = false;  ///< the whole validation part, not draws from it
 };
 
-/// Mean loss over the batches an evaluation draws from the source's validation part: the same ones
-/// at every call, in every run. Nothing is recorded, nothing is dropped. An answer is right when
+/// Mean loss over `batches` batches drawn from the source's validation part: the same ones at every
+/// call, in every run. A part of no more different sequences than would be drawn is evaluated whole
+/// instead, each sequence once. Nothing is recorded, nothing is dropped. An answer is right when
 /// each of its tokens is the likeliest one given those before it (so greedy decoding writes it).
 /// Throws Error when no label of the batches counts, and NotFinite when the loss of one is not
 /// finite: the message has the first op and tensor where that arose.

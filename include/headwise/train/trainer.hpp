@@ -30,6 +30,8 @@ struct EvalRecord {
   double train_loss = 0;  ///< mean of the steps since the last evaluation
   double val_loss = 0;
   std::optional<double> val_accuracy{};  ///< of a task
+  Index val_right = 0, val_answers = 0;  ///< of a task
+  bool val_each_once = false;            ///< the whole validation part, not draws from it
   double lr = 0;                         ///< of the last step
   bool best = false;                     ///< the lowest val_loss so far
 };

@@ -170,6 +170,7 @@ function buildTimeline(section) {
   section.append(place);
 
   const draw = () => {
+    const evaluatedOn = line.some((entry) => entry.held_out === false) ? 'training data' : 'held-out data';
     const lossOf = (which) => line.map((entry) => [entry.step, entry[which]]);
     const heads = headsNow(),
       valueOf = (entry, head) =>
@@ -190,18 +191,18 @@ function buildTimeline(section) {
         best = named.slice(0, 4).map((head) => `${nameOf(head)} ${number(valueOf(entry, head))}`);
       return (
         `step ${step}: loss ${number(entry.train_loss, 3)}` +
-        (Number.isFinite(entry.val_loss) ? `, on held-out data ${number(entry.val_loss, 3)}` : '') +
+        (Number.isFinite(entry.val_loss) ? `, on ${evaluatedOn} ${number(entry.val_loss, 3)}` : '') +
         (best.length ? '; ' + best.join(', ') : '')
       );
     };
     const loss = [
       {name: 'training', points: lossOf('train_loss'), dashed: true},
-      {name: 'held-out data', points: lossOf('val_loss'), plain: true},
+      {name: evaluatedOn, points: lossOf('val_loss'), plain: true},
     ].filter((one) => one.points.some(([, value]) => Number.isFinite(value)));
     place.replaceChildren(
       plot(
         [
-          {name: 'loss, nats a token (dashed: training; solid: held-out data)', height: 110, series: loss},
+          {name: `loss, nats a token (dashed: training; solid: ${evaluatedOn})`, height: 110, series: loss},
           {name: `${kScores[key]?.[0] ?? 'score'}, each head`, height: 220, zero: true, chance, series},
         ].filter((panel) => panel.series.length),
         'step',

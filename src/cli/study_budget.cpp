@@ -26,14 +26,20 @@ double work(const ModelConfig& c, Index weights, const AblationPlan& plan) {
          static_cast<double>(plan.length);
 }
 
-/// Sequences of no more than so many tokens.   ids (B,T) to (n,t), those from `first` on.
-Ids cut(const Ids& ids, Index first, Index n, Index t) {
-  std::vector<Id> values;
-  for (Index b = first; b < first + n; ++b) {
-    const auto row = ids.values.begin() + b * ids.shape[1];
-    values.insert(values.end(), row, row + t);
-  }
-  return Ids({n, t}, std::move(values));
+/// The first n sequences, each of no more than t tokens: those that are distinct then.
+Sequences cut(const Sequences& data, Index n, Index t) {
+  const auto part = [&](const Ids& ids) {
+    std::vector<Id> values;
+    for (Index b = 0; b < n; ++b) {
+      const auto row = ids.values.begin() + b * data.time();
+      values.insert(values.end(), row, row + t);
+    }
+    return Ids({n, t}, std::move(values));
+  };
+  Sequences first{{part(data.batch.inputs), part(data.batch.targets)}, {}};
+  for (Index b = 0; b < n; ++b)
+    first.lengths.push_back(std::min(t, data.lengths[static_cast<std::size_t>(b)]));
+  return distinct(first);
 }
 
 bool asks(const Ids& targets, Index sequence, Index length) {
@@ -79,12 +85,12 @@ std::vector<Batch> ablated_batches(const ModelConfig& config, const Sequences& d
   const Index patterns = config.layers * config.heads * plan.length * plan.length;
   const Index block =
       std::max<Index>(2, std::min(study::kTokensAtOnce / plan.length, kPatternsAtOnce / patterns));
+  const Sequences first = cut(data, plan.sequences, plan.length);
   std::vector<Batch> batches;
-  for (Index at = 0; at < plan.sequences;) {
-    const Index left = plan.sequences - at;
+  for (Index at = 0; at < first.count();) {
+    const Index left = first.count() - at;
     const Index take = left - block == 1 ? left : std::min(left, block);
-    batches.push_back({cut(data.batch.inputs, at, take, plan.length),
-                       cut(data.batch.targets, at, take, plan.length)});
+    batches.push_back(first.range(at, at + take).batch);
     at += take;
   }
   return batches;

@@ -24,8 +24,9 @@ struct AblationPlan {
 /// `weights`: how many numbers the model has.
 AblationPlan plan_ablation(const ModelConfig& config, Index weights, const study::Sequences& data);
 
-/// Those sequences in batches of two or more, which resampling needs (of one sequence there is
-/// nothing else), and of so few that a batch's patterns (L,B,H,T,T) stay small.
+/// Those sequences, without the ones that are equal to an earlier one when cut, in batches of two
+/// or more, which resampling needs (of one sequence there is nothing else), and of so few that a
+/// batch's patterns (L,B,H,T,T) stay small.
 std::vector<Batch> ablated_batches(const ModelConfig& config, const study::Sequences& data,
                                    const AblationPlan& plan);
 

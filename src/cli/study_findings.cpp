@@ -35,7 +35,7 @@ Causes causes_of(const Decoder<T>& model, const Sequences& data,
   const AblationPlan plan = plan_ablation(model.config, parameter_count(copy), data);
   const std::vector<Batch> batches = ablated_batches(model.config, data, plan);
   Causes found;
-  found.sequences = plan.sequences;
+  for (const Batch& batch : batches) found.sequences += batch.inputs.shape[0];
   found.length = plan.length;
   tell("ablating heads one by one");
   const study::Effects singles =

@@ -1,6 +1,8 @@
 #include "headwise/study/relations.hpp"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 #include "headwise/core/parallel.hpp"
 #include "headwise/data/stories.hpp"
@@ -191,6 +193,8 @@ Questions story_questions(const Tokenizer& tokenizer, Index context, Index sente
                           std::uint64_t seed) {
   Questions all;
   std::vector<std::vector<Id>> rows;
+  // The same question after the same tokens is one observation, in whatever stories it occurs.
+  std::set<std::tuple<Score, std::vector<Id>, Index, Index>> asked;
   for (const Story& story : stories(sentences, seed)) {
     std::map<Index, std::pair<Window, Index>> windows;  // by start: and which sequence it is
     const auto window_at = [&](Index start) -> auto& {
@@ -204,14 +208,19 @@ Questions story_questions(const Tokenizer& tokenizer, Index context, Index sente
         auto& [window, sequence] = window_at(sentence_start(story, link.word, back));
         std::optional<Question> q = ask(window, link, context);
         if (!q) continue;
+        const auto end = window.ids.begin() + q->word.end;
+        if (!asked
+                 .emplace(q->relation, std::vector(window.ids.begin(), end), q->word.begin,
+                          q->answer.begin)
+                 .second)
+          break;
         if (sequence < 0) {
           sequence = std::ssize(rows);
           rows.emplace_back();
         }
         // No longer than what is asked about needs.
         auto& row = rows[static_cast<std::size_t>(sequence)];
-        if (std::ssize(row) < q->word.end)
-          row.assign(window.ids.begin(), window.ids.begin() + q->word.end);
+        if (std::ssize(row) < q->word.end) row.assign(window.ids.begin(), end);
         q->sequence = sequence;
         all.questions.push_back(std::move(*q));
         break;

@@ -36,8 +36,17 @@ std::vector<Id> usual_tokens(const Sequences& like, std::optional<Id> first) {
   return tokens;
 }
 
+/// Sequences with the lengths that their targets give them.
+Sequences with_lengths(Batch batch) {
+  Sequences all{std::move(batch), {}};
+  for (Index b = 0; b < all.count(); ++b)
+    all.lengths.push_back(std::max<Index>(1, length_read(all.batch.targets, b)));
+  return all;
+}
+
 /// Up to `count` windows of a text, evenly spread, none of which overlaps another.
-Batch spread_windows(const std::vector<Id>& tokens, Index count, Index time) {
+Sequences spread_windows(const std::vector<Id>& tokens, Index count, Index time) {
+  if (std::ssize(tokens) <= time) return one_sequence(tokens);
   const Index room = std::ssize(tokens) - 1;
   const Index windows = std::clamp<Index>(room / time, 1, count);
   std::vector<Id> inputs, targets;
@@ -46,23 +55,8 @@ Batch spread_windows(const std::vector<Id>& tokens, Index count, Index time) {
     inputs.insert(inputs.end(), from, from + time);
     targets.insert(targets.end(), from + 1, from + 1 + time);
   }
-  return {Ids({windows, time}, std::move(inputs)), Ids({windows, time}, std::move(targets))};
-}
-
-/// The batch with each of its sequences once.
-Batch distinct(const Batch& batch) {
-  const Index time = batch.inputs.shape[1];
-  std::set<std::vector<Id>> seen;
-  std::vector<Id> inputs, targets;
-  for (Index b = 0; b < batch.inputs.shape[0]; ++b) {
-    const Ids one = rows(batch.inputs, b, b + 1);
-    if (!seen.insert(one.values).second) continue;
-    inputs.insert(inputs.end(), one.values.begin(), one.values.end());
-    const Ids next = rows(batch.targets, b, b + 1);
-    targets.insert(targets.end(), next.values.begin(), next.values.end());
-  }
-  const Shape shape{std::ssize(seen), time};
-  return {Ids(shape, std::move(inputs)), Ids(shape, std::move(targets))};
+  return with_lengths(
+      {Ids({windows, time}, std::move(inputs)), Ids({windows, time}, std::move(targets))});
 }
 
 }  // namespace
@@ -86,26 +80,37 @@ Sequences Sequences::range(Index begin, Index end) const {
           {lengths.begin() + begin, lengths.begin() + end}};
 }
 
+Sequences distinct(const Sequences& sequences) {
+  const Index time = sequences.time();
+  std::set<std::vector<Id>> seen;
+  Sequences kept;
+  std::vector<Id> inputs, targets;
+  for (Index b = 0; b < sequences.count(); ++b) {
+    const auto ids = sequences.ids(b);
+    if (!seen.emplace(ids.begin(), ids.end()).second) continue;
+    const auto row = [&](const Ids& from, std::vector<Id>& to) {
+      to.insert(to.end(), from.values.begin() + b * time, from.values.begin() + (b + 1) * time);
+    };
+    row(sequences.batch.inputs, inputs);
+    row(sequences.batch.targets, targets);
+    kept.lengths.push_back(sequences.lengths[static_cast<std::size_t>(b)]);
+  }
+  const Shape shape{std::ssize(kept.lengths), time};
+  kept.batch = {Ids(shape, std::move(inputs)), Ids(shape, std::move(targets))};
+  return kept;
+}
+
 Sequences data_sequences(const Source& source, Index count, std::uint64_t seed) {
-  Sequences all;
-  if (const auto* text = dynamic_cast<const TextSource*>(&source)) {
-    all.batch = spread_windows(text->parts().valid.ids(), count, text->context());
-  } else {
-    Rng rng = stream(seed, Purpose::study);
-    all.batch = distinct(source.valid(count, rng));
-  }
-  const Index time = all.time();
-  for (Index b = 0; b < all.count(); ++b) {
-    Index length = time;
-    while (length > 1 &&
-           all.batch.targets.values[static_cast<std::size_t>(b * time + length - 1)] == kIgnore)
-      --length;
-    all.lengths.push_back(length);
-  }
-  return all;
+  if (const auto* text = dynamic_cast<const TextSource*>(&source))
+    return distinct(spread_windows(text->parts().valid.ids(), count, text->context()));
+  const Index all = source.valid_size();
+  if (0 < all && all <= count) return distinct(with_lengths(source.valid_range(0, all)));
+  Rng rng = stream(seed, Purpose::study);
+  return distinct(with_lengths(source.valid(count, rng)));
 }
 
 Sequences one_sequence(std::vector<Id> ids) {
+  require<DataError>(ids.size() >= 2, "text: got {} tokens, need at least 2", ids.size());
   const auto time = static_cast<Index>(ids.size());
   std::vector<Id> next(ids.begin() + 1, ids.end());
   next.push_back(kIgnore);
@@ -133,8 +138,8 @@ std::optional<Sequences> repeated_sequences(const Sequences& like, Index count, 
       targets.push_back(i < n ? kIgnore : token(i + 1));
     }
   }
-  return Sequences{{Ids({count, time}, std::move(inputs)), Ids({count, time}, std::move(targets))},
-                   std::vector<Index>(static_cast<std::size_t>(count), time)};
+  return distinct({{Ids({count, time}, std::move(inputs)), Ids({count, time}, std::move(targets))},
+                   std::vector<Index>(static_cast<std::size_t>(count), time)});
 }
 
 template <Real T>

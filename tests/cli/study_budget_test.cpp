@@ -88,3 +88,20 @@ TEST_CASE("batches hold the beginnings, two and more at a time, and small patter
   CHECK(counts({.sequences = 7, .length = 1024}) == std::vector<Index>{2, 2, 3});
   CHECK(counts({.sequences = 1, .length = 1024}) == std::vector<Index>{1});
 }
+
+TEST_CASE("sequences that are equal once they are cut are ablated once", "[cli][study]") {
+  study::Sequences data = sequences(5, 16);
+  data.batch.inputs.values[15] = 2;       // of the first: behind the cut
+  data.batch.inputs.values[16 + 3] = 2;   // of the second: before it
+  data.batch.inputs.values[32 + 12] = 2;  // of the third
+  const auto rows = [&](Index length) {
+    Index all = 0;
+    for (const Batch& b : ablated_batches(kSmall, data, {.sequences = 4, .length = length}))
+      all += b.inputs.shape[0];
+    return all;
+  };
+  CHECK(rows(16) == 4);
+  CHECK(rows(13) == 3);
+  CHECK(rows(8) == 2);
+  CHECK(rows(3) == 1);
+}

@@ -154,6 +154,35 @@ TEST_CASE("what is studied is there once", "[cli][study]") {
   CHECK(document(folder / "j")["settings"]["sequences"] <= 3);
 }
 
+TEST_CASE("a short text is studied as it is, and counted once where it repeats", "[cli][study]") {
+  const Folder folder;
+  const std::string run = trained(folder, "--steps 1 --context 16");
+  const auto settings = [&](const std::string& text) {
+    const std::string file = folder.file("text", text);
+    const Result r =
+        headwise_program("study " + run + " --data " + file + " --json " + (folder / "j"));
+    REQUIRE(r.code == 0);
+    const nlohmann::json found = document(folder / "j");
+    CHECK(found["settings"]["held_out"].is_null());
+    CHECK(found["settings"]["data"] == file);
+    CHECK(found["texts"][0]["title"] ==
+          fmt::format("{}, sequence 1 of {}", file, found["settings"]["sequences"].get<Index>()));
+    CHECK_THAT(r.out, Catch::Contains(" of " + file + " of up to "));
+    return found;
+  };
+  const nlohmann::json seven = settings("The cat");
+  CHECK(seven["settings"]["length"] == 7);
+  CHECK(seven["texts"][0]["tokens"] == nlohmann::json{"T", "h", "e", " ", "c", "a", "t"});
+  std::string periodic;
+  for (int i = 0; i < 400; ++i) periodic += "as";
+  const nlohmann::json two = settings(periodic);
+  CHECK(two["settings"]["sequences"] == 2);
+  CHECK(two["settings"]["repeated_sequences"] == 2);
+  CHECK(two["ablated_on"]["sequences"] == 2);
+  CHECK(refusal(run + " --data " + folder.file("one", "T"), 1) ==
+        "headwise: " + (folder / "one") + ": text: got 1 tokens, need at least 2\n");
+}
+
 TEST_CASE("a run with weights that are no numbers is refused", "[cli][study][errors]") {
   const Folder folder;
   const std::string run = trained(folder, "--context 16");

@@ -1,5 +1,8 @@
 #include "headwise/study/relations.hpp"
 
+#include <set>
+#include <tuple>
+
 #include "headwise/data/stories.hpp"
 #include "headwise/study/roles.hpp"
 #include "support/catch.hpp"
@@ -55,6 +58,20 @@ TEST_CASE("questions are about the words that the stories link", "[study]") {
     CHECK(asked[Score::antecedent] > 50);
     CHECK(asked[Score::sense] > 10);
   }
+}
+
+TEST_CASE("no question is asked twice after the same tokens", "[study]") {
+  // Sentence by sentence: of few words many are alike.
+  const Tokenizer tokenizer = tokenizer_of(TokenizerKind::word);
+  const Questions all = story_questions(tokenizer, 10, 3000, 5);
+  std::set<std::tuple<Score, std::vector<Id>, Index>> asked;
+  for (const Question& q : all.questions) {
+    const auto ids = all.sequences.ids(q.sequence);
+    asked.emplace(q.relation, std::vector<Id>(ids.begin(), ids.begin() + q.word.end),
+                  q.answer.begin);
+  }
+  CHECK(all.questions.size() > 500);
+  CHECK(asked.size() == all.questions.size());
 }
 
 TEST_CASE("the answers of questions are the story's own", "[study]") {

@@ -95,6 +95,77 @@ TEST_CASE("a sequence of a task ends with its last target that counts", "[study]
   CHECK(std::vector<Id>(second.ids(0).begin(), second.ids(0).end()) == std::vector<Id>{1, 2, 3, 4});
 }
 
+TEST_CASE("a text of no more tokens than the context is one sequence of all of them", "[study]") {
+  for (const Index n : {2, 3, 7, 8, 9}) {
+    CAPTURE(n);
+    std::vector<Id> ids;
+    for (Index i = 0; i < n; ++i) ids.push_back(static_cast<Id>(i));
+    const Sequences data = data_sequences(TextSource(Split{{}, ids, false}, 8), 100, 1);
+    REQUIRE(data.count() == 1);
+    const Index time = std::min<Index>(n, 8);
+    CHECK(data.lengths == std::vector<Index>{time});
+    REQUIRE(data.time() == time);
+    for (Index i = 0; i < time; ++i) {
+      CHECK(data.batch.inputs.values[static_cast<std::size_t>(i)] == i);
+      CHECK(data.batch.targets.values[static_cast<std::size_t>(i)] ==
+            (i + 1 < n ? i + 1 : kIgnore));
+    }
+  }
+  for (const std::vector<Id>& ids : {std::vector<Id>{}, {3}})
+    CHECK_THROWS_WITH(data_sequences(TextSource(Split{{}, ids, false}, 8), 100, 1),
+                      fmt::format("text: got {} tokens, need at least 2", ids.size()));
+}
+
+TEST_CASE("equal sequences are one", "[study]") {
+  // Rows 0 and 2 have equal tokens, one of them padding; row 3 has one token fewer.
+  const Sequences all{{Ids({4, 3}, {1, 2, 5, 1, 3, 5, 1, 2, 6, 1, 7, 7}),
+                       Ids({4, 3}, {2, 9, -100, 3, 8, -100, 2, 9, -100, 4, -100, -100})},
+                      {2, 2, 2, 1}};
+  const Sequences kept = distinct(all);
+  CHECK(kept.lengths == std::vector<Index>{2, 2, 1});
+  CHECK(kept.batch.inputs.values == std::vector<Id>{1, 2, 5, 1, 3, 5, 1, 7, 7});
+  CHECK(kept.batch.targets.values == std::vector<Id>{2, 9, -100, 3, 8, -100, 4, -100, -100});
+  CHECK(kept.batch.inputs.shape == Shape{3, 3});
+}
+
+TEST_CASE("no set that is studied has a sequence twice", "[study]") {
+  const auto different = [](const Sequences& s) {
+    std::set<std::vector<Id>> all;
+    for (Index b = 0; b < s.count(); ++b) all.emplace(s.ids(b).begin(), s.ids(b).end());
+    return std::ssize(all);
+  };
+  std::vector<Id> periodic;  // of period 2: windows begin with one or the other
+  for (Id i = 0; i < 800; ++i) periodic.push_back(i % 2);
+  const Sequences data = data_sequences(TextSource(Split{{}, periodic, false}, 8), 100, 1);
+  CHECK(different(data) == data.count());
+  CHECK(data.count() == 2);
+  const Sequences repeated = *repeated_sequences(data, 25, 32, std::nullopt, 1);
+  CHECK(different(repeated) == repeated.count());
+  CHECK(repeated.count() == 2);  // 0 1 0 1 .. and 1 0 1 0 ..
+  const Sequences three = *repeated_sequences(random_like(3), 25, 32, std::nullopt, 1);
+  CHECK(different(three) == three.count());
+  CHECK(three.count() > 6);
+  CHECK(three.count() <= 12);
+}
+
+TEST_CASE("of a task's few validation sequences each is studied once", "[study]") {
+  struct Five : Source {
+    [[nodiscard]] Batch train(Index, Rng&) const override { return {}; }
+    [[nodiscard]] Batch valid(Index batch, Rng&) const override {
+      const std::vector<Id> ids(static_cast<std::size_t>(batch), 7);
+      return {Ids({batch, 1}, ids), Ids({batch, 1}, ids)};
+    }
+    [[nodiscard]] Index valid_size() const override { return 5; }
+    [[nodiscard]] Batch valid_range(Index first, Index count) const override {
+      std::vector<Id> ids;
+      for (Index i = first; i < first + count; ++i) ids.push_back(static_cast<Id>(i));
+      return {Ids({count, 1}, ids), Ids({count, 1}, ids)};
+    }
+  };
+  CHECK(data_sequences(Five(), 5, 1).batch.inputs.values == std::vector<Id>{0, 1, 2, 3, 4});
+  CHECK(data_sequences(Five(), 4, 1).batch.inputs.values == std::vector<Id>{7});
+}
+
 TEST_CASE("patterns come block by block, the same bits as alone", "[study]") {
   const ModelConfig config{.vocab = 11, .layers = 2, .heads = 2, .width = 8, .context = 400};
   const Decoder<float> model = test::rough_decoder<float>(config, 3);

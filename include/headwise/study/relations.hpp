@@ -28,8 +28,9 @@ struct Questions {
 /// Questions about new stories of the built-in grammar, as many sentences as said: from each verb
 /// its subject, from each pronoun its antecedent, from each "bank" the word before it that decides
 /// its sense. A sequence begins at the sentence before the word's, or at its own where both do not
-/// fit the context; what does not fit even then is not asked. Throws DataError when the tokenizer
-/// does not know a character of the stories.
+/// fit the context; what does not fit even then is not asked. All are distinct: no question is
+/// asked twice after the same tokens. Throws DataError when the tokenizer does not know a character
+/// of the stories.
 Questions story_questions(const Tokenizer& tokenizer, Index context, Index sentences,
                           std::uint64_t seed);
 

@@ -30,12 +30,18 @@ struct Sequences {
   [[nodiscard]] Sequences range(Index begin, Index end) const;
 };
 
-/// Held-out sequences of a source, up to `count`, no two of which are the same: windows of a text
-/// that do not overlap, evenly spread; of a task those that the seed draws. What is seen twice
-/// would count twice in every p-value. One ends with its last target that counts.
+/// The sequences without repetitions, in order: of those that have equal tokens, the first. Equal
+/// sequences are one observation; two would count twice in every p-value and standard error.
+Sequences distinct(const Sequences& sequences);
+
+/// Sequences of a source's validation part, up to `count`, all distinct: windows of a text that do
+/// not overlap, evenly spread, or the whole text where it is shorter than a window; of a task all
+/// there are, or those that the seed draws. One ends with its last target that counts. Throws
+/// DataError for a text of fewer than two tokens.
 Sequences data_sequences(const Source& source, Index count, std::uint64_t seed);
 
-/// One given sequence, each token but the last with the one behind it as its target.
+/// One given sequence, each token but the last with the next one as its target. Throws DataError
+/// for fewer than two tokens.
 Sequences one_sequence(std::vector<Id> ids);
 
 /// Repeated random tokens (Olsson et al. 2022, arXiv:2209.11895, appendix on head evaluators):
@@ -44,7 +50,8 @@ Sequences one_sequence(std::vector<Id> ids);
 /// sequence, from 8 up, or from half of the longest that has room twice, so that no fixed offset
 /// finds the copy: a fixed length is solved by position alone. `first` is what sequences begin
 /// with; absent: nothing. The targets that count are those from the second r on: what came before
-/// says what follows. Nothing when there are fewer than 2 tokens to draw from, or no room for 5.
+/// says what follows. All are distinct: from few tokens fewer than `count` can be drawn. Nothing
+/// when there are fewer than 2 tokens to draw from, or no room for 5.
 std::optional<Sequences> repeated_sequences(const Sequences& like, Index count, Index time,
                                             std::optional<Id> first, std::uint64_t seed);
 

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "data/foreign.hpp"
 #include "headwise/core/hash.hpp"
 #include "headwise/core/printable.hpp"
 
@@ -40,7 +41,13 @@ Material of_text(const FoundText& found, const Tokens& tokens, Index context) {
     m.notes.emplace_back(
         "the text is too short to keep a part for validation: losses are of the training text");
   if (marked) m.notes.emplace_back("the byte-order mark at its start is left out");
-  if (text.find('\r') != std::string::npos)
+  const std::string_view format = foreign_format(text);
+  if (!format.empty())  // only bytes come so far
+    m.notes.push_back(
+        fmt::format("it looks like {}, not like a text; each byte is a token", format));
+  else if (text.find('\0') != std::string::npos)
+    m.notes.emplace_back("the text has zero bytes (U+0000); they are kept");
+  if (format.empty() && text.find('\r') != std::string::npos)
     m.notes.emplace_back("the text has carriage returns (\\r); they are kept");
   m.source = std::move(source);
   return m;

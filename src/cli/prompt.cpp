@@ -25,7 +25,10 @@ Prompt prompt_of(const Run& run, const Task* task, const std::string& text, Rng&
     prompt.text = prompt.text.substr(0, prompt.text.find('\t')) + '\t';
   }
   prompt.tokens = about("--prompt", [&] { return tokenizer.encode(prompt.text); });
-  if (prompt.tokens.empty()) prompt.tokens = {newline.value_or(0)};
+  if (prompt.tokens.empty()) {
+    prompt.tokens = {newline.value_or(0)};
+    prompt.stand_in = tokenizer.decode(prompt.tokens);
+  }
   return prompt;
 }
 

@@ -16,6 +16,9 @@ std::optional<Id> token_of(const Tokenizer& tokenizer, std::string_view text);
 struct Prompt {
   std::string text;        ///< to be shown
   std::vector<Id> tokens;  ///< never empty
+  /// The text of the token that stands in for an empty prompt: a line's end, or where the run knows
+  /// none its first token. Absent: the prompt is not empty.
+  std::optional<std::string> stand_in{};
   /// Whether to go on after a token; null: always.
   std::function<bool(Id)> go_on;
 };

@@ -9,6 +9,8 @@
 #include "cli/material.hpp"
 #include "cli/options.hpp"
 #include "cli/prompt.hpp"
+#include "cli/text_stream.hpp"
+#include "headwise/core/printable.hpp"
 
 namespace headwise::cli {
 namespace {
@@ -48,9 +50,13 @@ void show_samples(const SampleCommand& c, const Run& run, const Task* task, cons
   if (first == 0 && tokens[0].size() > context)
     fmt::print(stderr, "note: the prompt has {} tokens, the model sees the last {}\n",
                tokens[0].size(), context);
+  if (first == 0 && prompts[0].stand_in)
+    fmt::print(stderr, "note: the prompt is empty; what follows the token \"{}\" is written\n",
+               printable(*prompts[0].stand_in));
+  TextStream out;
   const auto begin = [&](Index i) {
     if (c.samples > 1) fmt::print("--- sample {}\n", first + i);
-    fmt::print("{}", prompts[static_cast<std::size_t>(i)].text);
+    fmt::print("{}", out.take(prompts[static_cast<std::size_t>(i)].text));
   };
   if (!c.json_lines) begin(0);
   const auto drawn =
@@ -58,7 +64,7 @@ void show_samples(const SampleCommand& c, const Run& run, const Task* task, cons
         const Prompt& p = prompts[static_cast<std::size_t>(i)];
         const bool on = !p.go_on || p.go_on(id);
         if (i == 0 && on && !c.json_lines) {
-          fmt::print("{}", run.tokenizer().decode({id}));
+          fmt::print("{}", out.take(run.tokenizer().decode({id})));
           std::fflush(stdout);
         }
         return on;
@@ -69,17 +75,17 @@ void show_samples(const SampleCommand& c, const Run& run, const Task* task, cons
     if (p.go_on && !p.go_on(ids.back())) ids.pop_back();
     const std::string text = run.tokenizer().decode(ids);
     if (c.json_lines) {
-      const nlohmann::json line = {
-          {"event", "sample"}, {"index", first + i}, {"text", p.text + text}};
+      nlohmann::json line = {{"event", "sample"}, {"index", first + i}, {"text", p.text + text}};
+      if (p.stand_in) line["after"] = *p.stand_in;
       fmt::print("{}\n",  // JSON is UTF-8; what a model of bytes writes need not be
                  line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
       continue;
     }
     if (i > 0) {
       begin(i);
-      fmt::print("{}", text);
+      fmt::print("{}", out.take(text));
     }
-    fmt::print("\n");
+    fmt::print("{}\n", out.end());
   }
 }
 

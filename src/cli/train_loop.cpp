@@ -14,6 +14,7 @@
 #include "cli/prompt.hpp"
 #include "cli/speed.hpp"
 #include "cli/study_log.hpp"
+#include "cli/text_stream.hpp"
 #include "headwise/core/gemm.hpp"
 #include "headwise/core/parallel.hpp"
 #include "headwise/core/printable.hpp"
@@ -198,7 +199,9 @@ void print_sample(const CallOptions& c, const Run& run, const Material& material
     fmt::print("{}\n", json{{"event", "sample"}, {"step", step}, {"text", text}}.dump(
                            -1, ' ', false, json::error_handler_t::replace));
   else
-    fmt::print("--- at step {}\n{}\n---\n", step, text);
+    fmt::print("--- at step {}{}\n{}\n---\n", step,
+               prompt.stand_in ? fmt::format(", after \"{}\"", printable(*prompt.stand_in)) : "",
+               shown(text));
   std::fflush(stdout);
 }
 

@@ -34,6 +34,15 @@ inline std::optional<CodePoint> code_point_at(std::string_view text, std::size_t
   return CodePoint{value, bytes};
 }
 
+/// Whether these bytes are the beginning of a character, but not all of it.
+inline bool begins_character(std::string_view bytes) {
+  if (bytes.empty()) return false;
+  const auto lead = static_cast<unsigned char>(bytes[0]);
+  const std::size_t needed = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  return lead >= 0xC2 && lead <= 0xF4 && bytes.size() < needed &&
+         std::all_of(bytes.begin() + 1, bytes.end(), [](char c) { return (c & 0xC0) == 0x80; });
+}
+
 /// Whether a terminal would obey this code point, or show nothing: control characters, marks of
 /// direction, zero-width characters, byte-order marks.
 constexpr bool is_invisible(char32_t c) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "data/foreign.hpp"
 #include "data/task_parts.hpp"
 #include "headwise/core/error.hpp"
 #include "headwise/core/hash.hpp"
@@ -88,6 +89,7 @@ std::vector<std::string> alphabet_of(const std::vector<std::string_view>& lines,
 
 FileTask::FileTask(const std::string& path) : path_(path) {
   const std::string text = read_text(path);
+  require<DataError>(foreign_format(text).empty(), "{}: is not UTF-8{}", path, foreign_hint(text));
   hash_ = text_hash(text);
   struct Answer {
     std::string_view text;

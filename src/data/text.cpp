@@ -20,11 +20,7 @@ std::string read_text(const std::string& path, bool* had_mark, Accept accept) {
   std::string bytes = file.read();
   const std::string where = printable_path(file.path());
   require<DataError>(!bytes.empty(), "{}: is empty (0 bytes)", where);
-  const auto starts = [&](std::string_view mark) { return bytes.starts_with(mark); };
-  require<DataError>(!starts("\xFF\xFE") && !starts("\xFE\xFF"),
-                     "{}: is UTF-16 (it begins with its byte-order mark); convert it to UTF-8",
-                     where);
-  const bool marked = starts("\xEF\xBB\xBF");
+  const bool marked = bytes.starts_with("\xEF\xBB\xBF");
   if (marked) bytes.erase(0, 3);
   if (had_mark != nullptr) *had_mark = marked;
   require<DataError>(!bytes.empty(), "{}: is empty but for a byte-order mark", where);

@@ -4,7 +4,9 @@
 #include <set>
 
 #include "core/utf8.hpp"
+#include "data/foreign.hpp"
 #include "headwise/core/error.hpp"
+#include "headwise/core/printable.hpp"
 
 namespace headwise {
 namespace {
@@ -48,8 +50,9 @@ template <class F>
 void for_each_piece(TokenizerKind kind, std::string_view text, F f) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t bytes = piece_at(kind, text, at);
-    require<DataError>(bytes > 0, "text: byte {} (0x{:02X}) is not UTF-8", at,
-                       static_cast<unsigned char>(text[at]));
+    if (bytes == 0)  // the hint is not looked for at every piece
+      throw DataError(fmt::format("text: byte {} (0x{:02X}) is not UTF-8{}", at,
+                                  static_cast<unsigned char>(text[at]), foreign_hint(text)));
     f(text.substr(at, bytes));
     at += bytes;
   }
@@ -71,6 +74,8 @@ Tokenizer Tokenizer::learn(TokenizerKind kind, std::string_view text, Index min_
   check_min_count(min_count);
   require<DataError>(!text.empty(), "tokenizer: the text is empty");
   if (kind == TokenizerKind::byte) return from_tokens(kind, {});
+  // UTF-16 and UTF-32 of ASCII are valid UTF-8 with many zeros.
+  require<DataError>(foreign_format(text).empty(), "text: is not UTF-8{}", foreign_hint(text));
 
   std::unordered_map<std::string_view, Index> counts;
   for_each_piece(kind, text, [&](std::string_view piece) { ++counts[piece]; });
@@ -99,10 +104,10 @@ Tokenizer Tokenizer::from_tokens(TokenizerKind kind, const std::vector<std::stri
   for (std::size_t i = 0; i < t.tokens_.size(); ++i) {
     const std::string& token = t.tokens_[i];
     require<DataError>(!token.empty() && piece_at(kind, token, 0) == token.size(),
-                       "tokenizer: token {} ('{}') is not one character{}", i, token,
+                       "tokenizer: token {} ('{}') is not one character{}", i, printable(token),
                        kind == TokenizerKind::word ? " or word" : "");
     require<DataError>(t.ids_.emplace(token, static_cast<Id>(i)).second,
-                       "tokenizer: token {} ('{}') stands there twice", i, token);
+                       "tokenizer: token {} ('{}') stands there twice", i, printable(token));
     if (token.size() == 1) t.single_[static_cast<unsigned char>(token[0])] = static_cast<Id>(i);
   }
   return t;
@@ -131,9 +136,9 @@ void Tokenizer::encode_into(std::string_view text, List& ids) const {
       if (add(c)) return;
       throw DataError(fmt::format(
           "text: character '{}' (U+{:04X}) at index {} is not one of the {} characters of the "
-          "training text",
-          c, static_cast<std::uint32_t>(code_point_at(c, 0)->value),
-          characters_in({text.data(), c.data()}), known_characters()));
+          "training text{}",
+          printable(c), static_cast<std::uint32_t>(code_point_at(c, 0)->value),
+          characters_in({text.data(), c.data()}), known_characters(), foreign_hint(text)));
     });
   });
 }

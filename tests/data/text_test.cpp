@@ -64,14 +64,6 @@ TEST_CASE("a byte-order mark is skipped at the start only", "[data]") {
   CHECK(read_of("\xEF\xBB\xBF\xEF\xBB\xBF") == "\xEF\xBB\xBF");
 }
 
-TEST_CASE("UTF-16 is refused with a way out", "[data][errors]") {
-  const std::string text = "is UTF-16 (it begins with its byte-order mark); convert it to UTF-8";
-  CHECK(text_refusal(std::string("\xFF\xFE"
-                                 "a\0",
-                                 4)) == text);
-  CHECK(text_refusal(std::string("\xFE\xFF\0a", 4)) == text);
-}
-
 TEST_CASE("text that is not there is refused by path and each for its own reason",
           "[data][errors]") {
   CHECK(text_refusal("") == "is empty (0 bytes)");

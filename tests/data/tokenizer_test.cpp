@@ -276,13 +276,13 @@ TEST_CASE("saved tokens that no text is cut into are refused", "[data][tokenizer
   refused(kCharacter, {}, "tokenizer: no tokens");
   refused(kCharacter, {"a", "bc"}, "tokenizer: token 1 ('bc') is not one character");
   refused(kCharacter, {"a", ""}, "tokenizer: token 1 ('') is not one character");
-  refused(kCharacter, {"\xC3"}, "tokenizer: token 0 ('\xC3') is not one character");
+  refused(kCharacter, {"\xC3"}, "tokenizer: token 0 ('\\xc3') is not one character");
   refused(kCharacter, {"a", "b", "a"}, "tokenizer: token 2 ('a') stands there twice");
   refused(kWord, {}, "tokenizer: no tokens");
   refused(kWord, {"a", ""}, "tokenizer: token 1 ('') is not one character or word");
   refused(kWord, {"a", "is it"}, "tokenizer: token 1 ('is it') is not one character or word");
-  refused(kWord, {"\n\n"}, "tokenizer: token 0 ('\n\n') is not one character or word");
-  refused(kWord, {"a\xC3"}, "tokenizer: token 0 ('a\xC3') is not one character or word");
+  refused(kWord, {"\n\n"}, "tokenizer: token 0 ('\\n\\n') is not one character or word");
+  refused(kWord, {"a\xC3"}, "tokenizer: token 0 ('a\\xc3') is not one character or word");
   refused(kWord, {"is", "a", "is"}, "tokenizer: token 2 ('is') stands there twice");
   refused(kByte, {"a"}, "tokenizer: byte has no list of tokens, there are 1");
 }

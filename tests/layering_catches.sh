@@ -24,6 +24,7 @@ expect src/data/text.cpp '#include "headwise/autograd/tape.hpp"' 'layer data may
 expect src/ops/linear.cpp '#include <cblas.h>' 'only src/core/gemm.cpp'
 expect src/kernels/attention.cpp '#pragma omp parallel' 'only src/core/parallel.cpp'
 expect src/train/trainer.cpp 'void f() { fmt::print("x"); }' 'does not print'
+expect src/cli/eval.cpp 'void f() { fmt::print(stderr, "x"); }' 'only src/cli/message.hpp'
 expect src/models/decoder.cpp 'const float* f(Tensor<float>& x) { return x.data(); }' 'do not touch .data()'
 expect include/headwise/nn/modules.hpp 'template <Real T>
 struct Forgotten {

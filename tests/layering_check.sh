@@ -1,8 +1,8 @@
 #!/bin/sh
 # Reads every include against the table of layers in src/README.md. sh tests/layering_check.sh [ROOT]
 # Fails, naming file and line, on an include of ours from a layer that may not see it, on <cblas.h>
-# outside core/gemm.cpp, on threads outside core/parallel.cpp, on printing from the library, and on a
-# layer whose gradients nobody would check.
+# outside core/gemm.cpp, on threads outside core/parallel.cpp, on printing from the library, on standard
+# error outside cli/message.hpp, and on a layer whose gradients nobody would check.
 set -eu
 cd "${1:-$(dirname "$0")/..}"
 
@@ -40,6 +40,10 @@ for file in $(find include/headwise/* src/* -mindepth 1 -type f \( -name '*.hpp'
   case $file in
     src/core/parallel.cpp) ;;
     *) grep -nE 'include *<(omp\.h|thread|future)>|# *pragma omp' "$file" /dev/null && complain "$file: only src/core/parallel.cpp knows about threads" ;;
+  esac
+  case $file in
+    src/cli/message.hpp) ;;
+    *) grep -nE '\bstderr\b|std::c(err|log)\b' "$file" /dev/null && complain "$file: only src/cli/message.hpp writes to standard error" ;;
   esac
   case $layer in
     cli) ;;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/message.hpp"
 #include "headwise/train/run.hpp"
 
 namespace headwise::cli {
@@ -10,8 +11,8 @@ namespace headwise::cli {
 /// Warns of weights that are not finite, by name.
 inline void warn_not_finite(const Run& run, const std::vector<std::string>& names) {
   if (!names.empty())
-    fmt::print(stderr, "warning: {}: not all weights are finite: {}\n", run.model(),
-               fmt::join(names, ", "));
+    print_message("warning: {}: not all weights are finite: {}\n", run.model(),
+                  fmt::join(names, ", "));
 }
 
 /// What is done about weights that are not finite: a warning, or DataError.

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "cli/message.hpp"
 #include "cli/options.hpp"
 #include "headwise/core/gemm.hpp"
 #include "headwise/core/parallel.hpp"
@@ -41,13 +42,13 @@ int run(int argc, char** argv) {
     require<Error>(written, "standard output: cannot be written");
     return code;
   } catch (const UsageError& e) {
-    fmt::print(stderr, "headwise: {}\n", e.what());
+    print_message("headwise: {}\n", e.what());
     return kUsage;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "headwise: out of memory\n");
+    print_message("headwise: out of memory\n");
     return kFailed;
   } catch (const std::exception& e) {
-    fmt::print(stderr, "headwise: {}\n", e.what());
+    print_message("headwise: {}\n", e.what());
     return kFailed;
   }
 }

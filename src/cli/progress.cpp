@@ -4,16 +4,25 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "cli/message.hpp"
 
 namespace headwise::cli {
+namespace {
+
+/// Whether standard error is a terminal that knows how to erase a line.
+bool can_redraw() {
+  const char* const term = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) != 0 && term != nullptr && *term != '\0' &&
+         std::string_view(term) != "dumb";
+}
+
+}  // namespace
 
 Progress::Progress(Index total, Index done)
-    : terminal_(::isatty(STDERR_FILENO) != 0),
-      total_(total),
-      first_(done),
-      start_(Clock::now()),
-      last_(start_) {}
+    : terminal_(can_redraw()), total_(total), first_(done), start_(Clock::now()), last_(start_) {}
 
 void Progress::show(Index step, double loss, double tokens_per_second) {
   const Clock::time_point now = Clock::now();
@@ -37,21 +46,19 @@ void Progress::show(Index step, std::string_view next) {
 
 void Progress::draw(Index step, const std::string& text) {
   if (!terminal_) {
-    fmt::print(stderr, "{}\n", text);
+    print_message("{}\n", text);
     return;
   }
   shown_ = true;
   constexpr Index kWidth = 16;  // short enough for 80 columns
   std::string bar;
   for (Index i = 0; i < kWidth; ++i) bar += i < step * kWidth / total_ ? "█" : "░";
-  fmt::print(stderr, "\r{} {} \033[K", bar, text);
-  std::fflush(stderr);
+  print_message("\r{} {} \033[K", bar, text);
 }
 
 void Progress::clear() {
   if (!shown_) return;
-  fmt::print(stderr, "\r\033[K");
-  std::fflush(stderr);
+  print_message("\r\033[K");
   shown_ = false;
 }
 

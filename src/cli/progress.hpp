@@ -1,4 +1,4 @@
-// Shows how far work is: a bar on a terminal, a line every ten seconds elsewhere. On stderr.
+// Shows how far work is: a bar on a terminal, a line every ten seconds elsewhere. On standard error.
 #pragma once
 
 #include <chrono>

@@ -7,6 +7,7 @@
 
 #include "cli/load.hpp"
 #include "cli/material.hpp"
+#include "cli/message.hpp"
 #include "cli/options.hpp"
 #include "cli/prompt.hpp"
 #include "cli/text_stream.hpp"
@@ -48,11 +49,11 @@ void show_samples(const SampleCommand& c, const Run& run, const Task* task, cons
   }
   const auto context = static_cast<std::size_t>(model.config.context);
   if (first == 0 && tokens[0].size() > context)
-    fmt::print(stderr, "note: the prompt has {} tokens, the model sees the last {}\n",
-               tokens[0].size(), context);
+    print_message("note: the prompt has {} tokens, the model sees the last {}\n", tokens[0].size(),
+                  context);
   if (first == 0 && prompts[0].stand_in)
-    fmt::print(stderr, "note: the prompt is empty; what follows the token \"{}\" is written\n",
-               printable(*prompts[0].stand_in));
+    print_message("note: the prompt is empty; what follows the token \"{}\" is written\n",
+                  printable(*prompts[0].stand_in));
   TextStream out;
   const auto begin = [&](Index i) {
     if (c.samples > 1) fmt::print("--- sample {}\n", first + i);

@@ -5,6 +5,7 @@
 
 #include "cli/load.hpp"
 #include "cli/material.hpp"
+#include "cli/message.hpp"
 #include "cli/options.hpp"
 #include "cli/output_guard.hpp"
 #include "cli/train_loop.hpp"
@@ -56,10 +57,10 @@ std::string free_folder() {
 
 void warn_unlocked(const Run& run) {
   if (const std::string why = run.unlocked(); !why.empty())
-    fmt::print(stderr,
-               "note: {}: its file system has no locks ({}); nothing but you keeps a second "
-               "training out of it\n",
-               printable(run.folder()), why);
+    print_message(
+        "note: {}: its file system has no locks ({}); nothing but you keeps a second "
+        "training out of it\n",
+        printable(run.folder()), why);
 }
 
 /// Tells of each option that is not what it was.
@@ -68,8 +69,8 @@ void announce(const Options& before, const Options& after) {
   const auto was = option_texts(before), is = option_texts(after);
   for (std::size_t i = 0; i < is.size(); ++i)
     if (is[i] != was[i])
-      fmt::print(stderr, "note: --{}: {}, was {}\n", is[i].first, printable(is[i].second),
-                 printable(was[i].second));
+      print_message("note: --{}: {}, was {}\n", is[i].first, printable(is[i].second),
+                    printable(was[i].second));
 }
 
 /// Tells what changes in a run that goes on after so many steps.
@@ -78,10 +79,10 @@ void announce_changes(const RunConfig& before, const RunConfig& after, Index don
   announce(before.loop, after.loop);
   const double was = learning_rate(before.train, done), is = learning_rate(after.train, done);
   if (done < after.train.steps && is != was)
-    fmt::print(stderr,
-               "note: learning rate at step {}: {:.3g}, was {:.3g}; the schedule is the one of {} "
-               "steps from the start\n",
-               done + 1, is, was, after.train.steps);
+    print_message(
+        "note: learning rate at step {}: {:.3g}, was {:.3g}; the schedule is the one of {} "
+        "steps from the start\n",
+        done + 1, is, was, after.train.steps);
 }
 
 /// A run that goes on, or the run whose weights a new one takes.
@@ -139,10 +140,10 @@ int resume(const TrainCommand& c) {
         "{}: belongs to the run {} and cannot change on --resume", option, c.resume);
   RunConfig config = run.config();
   if (!config.blas.empty() && config.blas != blas_description())
-    fmt::print(stderr,
-               "note: the run was started with {}, this is {}: it goes on, but not with the same "
-               "bits as there\n",
-               config.blas, blas_description());
+    print_message(
+        "note: the run was started with {}, this is {}: it goes on, but not with the same "
+        "bits as there\n",
+        config.blas, blas_description());
   if (config.format == 0) config.loop.study_every = studied_every(run);
   c.args->apply_given(config.train);
   c.args->apply_given(config.loop);
@@ -162,7 +163,7 @@ void check_init_from(const std::string& from, const ModelConfig& its, const Mode
     if (value == was[i].second) continue;
     require<UsageError>(name == "dropout", "--{}: {}, but the weights of --init-from {} are for {}",
                         name, value, printable(from), was[i].second);
-    fmt::print(stderr, "note: --dropout: {}; {} has {}\n", value, printable(from), was[i].second);
+    print_message("note: --dropout: {}; {} has {}\n", value, printable(from), was[i].second);
   }
 }
 

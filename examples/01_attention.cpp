@@ -34,7 +34,8 @@ double largest_gap(const Tensor<double>& a, const Tensor<double>& b) {
   return gap;
 }
 
-int main() {
+int main(int argc, char** argv) {
+  init(argc, argv);
   // The same row for the same word; W_Q, W_K, W_V, W_O as models have them: y = x W^T.
   Rng rng(1);
   const Tensor<double> table = normal_tensor<double>({5, kC}, 1, rng);

@@ -7,6 +7,7 @@
 using namespace headwise;
 
 int main(int argc, char** argv) {
+  init(argc, argv);
   const Index steps = argc > 1 ? std::atoll(argv[1]) : 150;
 
   const Tokenizer tokenizer = Tokenizer::learn(TokenizerKind::character, builtin_text());

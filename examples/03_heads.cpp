@@ -30,6 +30,7 @@ double loss(const Decoder<float>& model, const std::vector<Batch>& batches, Prob
 }
 
 int main(int argc, char** argv) {
+  init(argc, argv);
   const Index steps = argc > 1 ? std::atoll(argv[1]) : 200;
 
   const std::string_view corpus = builtin_text();

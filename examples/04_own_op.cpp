@@ -48,7 +48,8 @@ bool proved(const char* name, const Function<double>& f, std::vector<Tensor<doub
   return r.verdict == Verdict::pass;
 }
 
-int main() {
+int main(int argc, char** argv) {
+  init(argc, argv);
   Rng rng(1);
   const auto x = normal_tensor<double>({4, 3}, 2, rng), w = normal_tensor<double>({2, 3}, 1, rng);
   const bool good = proved("softplus", [](const auto& in) { return softplus(in[0]); }, {x});

@@ -15,6 +15,7 @@
 #include "headwise/core/gemm.hpp"
 #include "headwise/core/hash.hpp"
 #include "headwise/core/ids.hpp"
+#include "headwise/core/init.hpp"
 #include "headwise/core/mat.hpp"
 #include "headwise/core/memory.hpp"
 #include "headwise/core/nearest.hpp"

@@ -57,7 +57,8 @@ struct Result {
   double weight_bytes = 0;  ///< of weights read in one piece; 0: not counted
 };
 
-void print(const BenchCommand& c, const Result& r, double gemm) {
+void print(const BenchCommand& c, const Result& r, const Peak& peak) {
+  const double gemm = peak.gflops;
   const auto per_second = [&](double x) { return x / r.time.median; };
   const auto known = [](double x, bool is) { return is ? json(x) : json(nullptr); };
   const double share = per_second(r.causal_flops) / 1e9 / gemm;
@@ -90,8 +91,8 @@ void print(const BenchCommand& c, const Result& r, double gemm) {
   if (counted)
     fmt::print(
         "{:.1f} GFLOP/s; without the masked half of attention {:.1f}, {:.2f} of this machine's "
-        "{:.0f} in plain products\n",
-        per_second(r.flops) / 1e9, per_second(r.causal_flops) / 1e9, share, gemm);
+        "{:.0f} in plain products{}\n",
+        per_second(r.flops) / 1e9, per_second(r.causal_flops) / 1e9, share, gemm, peak.note);
   if (reads)
     fmt::print("weights read at {:.1f} GB/s, {:.2f} of the {:.1f} that memory gives\n", weights,
                weights / read, read);
@@ -185,7 +186,7 @@ int bench_train(const BenchCommand& c, std::uint64_t seed) {
       training_flops(preset.model, r.parameters - looked_up(preset.model), r.tokens, true);
   r.time = measure(c.seconds, [&] { trainer.step(); });
   r.peak_mb = peak_rss_mb();
-  print(c, r, gemm_rate(0.5));
+  print(c, r, gemm_peak(0.5));
   if (c.profile)
     profile_of(c, [&](Profile& profile) {
       trainer.profile(&profile);
@@ -231,7 +232,7 @@ int bench_attention(const BenchCommand& c, std::uint64_t seed) {
   };
   r.time = measure(c.seconds, [&] { step(nullptr); });
   r.peak_mb = peak_rss_mb();
-  print(c, r, gemm_rate(0.5));
+  print(c, r, gemm_peak(0.5));
   if (c.profile) profile_of(c, [&](Profile& profile) { step(&profile); });
   return kDone;
 }
@@ -255,7 +256,7 @@ int bench_sample(const BenchCommand& c, std::uint64_t seed) {
       static_cast<double>(tokens * (r.parameters - looked_up(preset.model))) * sizeof(float);
   r.time = measure(c.seconds, [&] { sample(model, prompts, tokens, {}, std::span(rngs)); });
   r.peak_mb = peak_rss_mb();
-  print(c, r, gemm_rate(0.5));
+  print(c, r, gemm_peak(0.5));
   return kDone;
 }
 

@@ -2,9 +2,9 @@
 #include "cli/bench_gemm.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -47,12 +47,11 @@ Rates rates(double seconds) {
 /// The same in a program of its own that starts with those kernels; nothing where this processor or
 /// this BLAS has none of that name.
 std::optional<Rates> rates_with(const std::string& kernel, double seconds) {
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command = fmt::format(
-      "OPENBLAS_CORETYPE={} '{}' bench gemm --json --seconds {} --threads {} 2>/dev/null", kernel,
-      self, seconds, threads());
+      "OPENBLAS_CORETYPE={} /proc/{}/exe bench gemm --json --seconds {} --threads {} 2>/dev/null",
+      kernel, ::getpid(), seconds, threads());
   FILE* const pipe = ::popen(command.c_str(), "r");
-  require<Error>(pipe != nullptr, "bench gemm: cannot start {}", self);
+  require<Error>(pipe != nullptr, "bench gemm: cannot start {}", command);
   std::string out;
   for (int c = 0; (c = std::fgetc(pipe)) != EOF;) out.push_back(static_cast<char>(c));
   const bool done = ::pclose(pipe) == 0;
@@ -91,6 +90,12 @@ std::vector<Rates> compare_kernels(double seconds) {
 
 }  // namespace
 
+std::optional<double> gemm_rate_with(const std::string& kernel, double seconds) {
+  const std::optional<Rates> r = rates_with(kernel, 4 * seconds);  // a fourth of it for each rate
+  if (!r) return std::nullopt;
+  return r->large;
+}
+
 int bench_gemm(double seconds, bool json_lines) {
   if (json_lines) {
     Rates r = rates(seconds);
@@ -112,6 +117,7 @@ int bench_gemm(double seconds, bool json_lines) {
   for (const Rates& r : found)
     fmt::print("{:12} {:16.1f} {:16.1f} {:16.1f} {:18.1f}{}\n", r.kernel, r.large, r.small, r.row,
                r.read, r.kernel == blas_kernel() ? "  in use" : "");
+  fmt::print("{}", slower_kernels_text());
   fmt::print(
       "large: (2048,2048) times (2048,2048); small: (768,128) times (128,512); one row: (1,768) "
       "times (768,50257)\nOPENBLAS_CORETYPE=NAME in the environment chooses; it changes the last "

@@ -5,6 +5,7 @@
 #include "cli/load.hpp"
 #include "cli/options.hpp"
 #include "cli/selftest.hpp"
+#include "cli/speed.hpp"
 #include "headwise/core/parallel.hpp"
 #include "kernels/isa.hpp"
 
@@ -37,8 +38,11 @@ int selftest(std::uint64_t seed) {
 
 int info(const std::string& folder) {
   if (folder.empty()) {
-    fmt::print("headwise {}\nBLAS             {}\ninstruction set  {}\nthreads          {}\n",
-               HEADWISE_VERSION, blas_description(), kernels::isa_name(), threads());
+    const std::string slower = slower_kernels_text();
+    fmt::print("headwise {}\nBLAS             {}\n{}instruction set  {}\nthreads          {}\n",
+               HEADWISE_VERSION, blas_description(),
+               slower.empty() ? "" : fmt::format("{:17}{}", "", slower), kernels::isa_name(),
+               threads());
     return kDone;
   }
   const Run run = Run::open(folder);

@@ -1,13 +1,12 @@
 // headwise COMMAND [ARGUMENTS] [--option VALUE]: reads the command line and reports errors.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <new>
 
 #include "cli/message.hpp"
 #include "cli/options.hpp"
-#include "headwise/core/gemm.hpp"
+#include "headwise/core/init.hpp"
 #include "headwise/core/parallel.hpp"
 #include "kernels/isa.hpp"
 
@@ -56,26 +55,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace headwise::cli
 
-namespace {
-
-/// Two libraries read the environment only when a program starts. Sets what they should find there,
-/// unless the user has, and says whether anything had to be set.
-bool set_environment() {
-  bool changed = false;
-  // Threads that wait spin for a while: GCC's OpenMP so long that on a busy machine a step takes
-  // ten times as long.
-  if (std::getenv("GOMP_SPINCOUNT") == nullptr && std::getenv("OMP_WAIT_POLICY") == nullptr)
-    changed |= ::setenv("GOMP_SPINCOUNT", "2000", 1) == 0;
-  const std::string kernel = headwise::better_blas_kernel();
-  if (!kernel.empty() && std::getenv("OPENBLAS_CORETYPE") == nullptr)
-    changed |= ::setenv("OPENBLAS_CORETYPE", kernel.c_str(), 1) == 0;
-  return changed;
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
-  if (set_environment())
-    ::execv("/proc/self/exe", argv);  // returns only where that does not work: then go on as we are
+  headwise::init(argc, argv);
   return headwise::cli::run(argc, argv);
 }

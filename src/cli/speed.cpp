@@ -2,12 +2,18 @@
 
 #include <sys/resource.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <optional>
 #include <vector>
 
+#include "cli/bench_gemm.hpp"
 #include "headwise/core/gemm.hpp"
 #include "headwise/core/parallel.hpp"
+#include "headwise/core/printable.hpp"
 #include "headwise/core/tensor.hpp"
 #include "kernels/kernels.hpp"
 
@@ -34,6 +40,24 @@ double product_rate(Index m, Index n, Index k, double seconds) {
   const Mat<float> out = as_rows(c);
   const Timing t = measure(seconds, [&] { gemm<float>(1, as_rows(a), as_rows(b).t(), 0, out); });
   return product_flops(m, n, k) / t.median / 1e9;
+}
+
+Peak gemm_peak(double seconds) {
+  Peak peak{.gflops = gemm_rate(seconds), .note = ""};
+  const std::string better = better_blas_kernel();
+  if (better.empty()) return peak;
+  const std::optional<double> rate = gemm_rate_with(better, seconds);
+  if (rate && *rate > peak.gflops)
+    peak = {*rate, fmt::format(" with its {} kernels ({} in use)", better, blas_kernel())};
+  return peak;
+}
+
+std::string slower_kernels_text() {
+  const std::string better = better_blas_kernel();
+  if (better.empty()) return "";
+  const char* const asked = std::getenv("OPENBLAS_CORETYPE");
+  return fmt::format("{} is faster here than {}; OPENBLAS_CORETYPE is {}\n", better, blas_kernel(),
+                     asked == nullptr ? "not set" : printable(asked));
 }
 
 double read_rate(double seconds) {

@@ -73,9 +73,9 @@ std::string share_text(const Run& run, Decoder<T>& model, double tokens_per_seco
   const ModelConfig& c = run.config().model;
   const double rate =
       tokens_per_second / 1e9 * training_flops(c, parameter_count(model) - looked_up(c), 1, true);
-  const double gemm = gemm_rate(0.1);
-  return fmt::format("; {:.0f} GFLOP/s, {:.2f} of this machine's {:.0f} in plain products", rate,
-                     rate / gemm, gemm);
+  const Peak peak = gemm_peak(0.1);
+  return fmt::format("; {:.0f} GFLOP/s, {:.2f} of this machine's {:.0f} in plain products{}", rate,
+                     rate / peak.gflops, peak.gflops, peak.note);
 }
 
 /// What the user should know before the first step.

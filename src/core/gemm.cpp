@@ -3,11 +3,20 @@
 #include <cblas.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
 
+#include "core/blas_kernel.hpp"
 #include "core/single_thread.hpp"
 #include "headwise/core/parallel.hpp"
+
+// What OpenBLAS does at its start to choose kernels, and undoes at its end; exported by builds that
+// have a choice.
+extern "C" {
+[[gnu::weak]] void gotoblas_dynamic_init();
+[[gnu::weak]] void gotoblas_dynamic_quit();
+}
 
 namespace headwise {
 namespace {
@@ -37,6 +46,13 @@ bool blas_on_openmp() {
     return openblas_get_parallel() == 2;
   }();
   return openmp;
+}
+
+/// "0.3.21"
+std::string blas_version() {
+  const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE ..."
+  const std::size_t begin = config.find(' ') + 1;
+  return config.substr(begin, config.find(' ', begin) - begin);
 }
 
 int blas_int(Index n) {
@@ -143,22 +159,26 @@ void gemm(T alpha, Mat<const T> a, Mat<const T> b, T beta, Mat<T> c, const Finis
 std::string blas_kernel() { return openblas_get_corename(); }
 
 std::string better_blas_kernel() {
-#ifdef __x86_64__
-  // Measured on Zen 4: the AVX-512 kernels that 0.3.21 picks there are 8 % slower in large
-  // products.
-  const bool avx512 = blas_kernel() == "Cooperlake" || blas_kernel() == "SkylakeX";
-  const bool known = std::string(openblas_get_config()).starts_with("OpenBLAS 0.3.21 ");
-  if (avx512 && known && __builtin_cpu_is("amdfam19h") != 0) return "Haswell";
-#endif
-  return "";
+  const std::string config =
+      openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
+  if (config.find(" DYNAMIC_ARCH ") == std::string::npos) return "";  // has no others
+  return better_kernel(blas_kernel(), Processor::here(), blas_version());
+}
+
+void choose_blas_kernel() {
+  if (const char* chosen = std::getenv("OPENBLAS_CORETYPE"); chosen && *chosen != '\0') return;
+  const std::string better = better_blas_kernel();
+  if (better.empty() || gotoblas_dynamic_quit == nullptr || gotoblas_dynamic_init == nullptr)
+    return;
+  if (::setenv("OPENBLAS_CORETYPE", better.c_str(), 1) != 0) return;
+  gotoblas_dynamic_quit();
+  gotoblas_dynamic_init();
 }
 
 std::string blas_description() {
   const char* const kinds[] = {"sequential", "pthread", "openmp"};
-  const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE ..."
-  const std::size_t version_end = config.find(' ', config.find(' ') + 1);
-  return fmt::format("{} ({}), kernel {}", config.substr(0, version_end),
-                     kinds[openblas_get_parallel()], openblas_get_corename());
+  return fmt::format("OpenBLAS {} ({}), kernel {}", blas_version(), kinds[openblas_get_parallel()],
+                     openblas_get_corename());
 }
 
 template void gemm_tile(float, Mat<const float>, Mat<const float>, float, Mat<float>);

@@ -1,9 +1,11 @@
 // Which of the BLAS's kernels the program runs on, and what a run remembers of that.
 #include "cli/program.hpp"
-#include "headwise/core/gemm.hpp"
+#include "core/blas_kernel.hpp"
 #include "support/catch.hpp"
 #include "support/files.hpp"
 
+using headwise::better_kernel;
+using headwise::Processor;
 using namespace headwise::test;
 using nlohmann::json;
 
@@ -27,12 +29,25 @@ TEST_CASE("the user's choice of BLAS kernels is respected", "[cli][blas]") {
 
 TEST_CASE("without a choice the program takes the better kernels, if there are any",
           "[cli][blas]") {
-  const Result r = shell("env -u OPENBLAS_CORETYPE \"$H\" info");
-  // What this test runs on was chosen by the BLAS itself, unless the user chose.
-  if (std::getenv("OPENBLAS_CORETYPE") != nullptr) return;
-  const std::string better = headwise::better_blas_kernel();
-  const std::string expected = better.empty() ? headwise::blas_kernel() : better;
-  CHECK(mentions(r.out, {"kernel " + expected + "\n"}));
+  for (const char* none : {"env -u OPENBLAS_CORETYPE ", "OPENBLAS_CORETYPE= "}) {
+    const Result r = shell(none + std::string("\"$H\" info"));
+    CHECK(r.code == 0);
+    CHECK(mentions(r.out, {"kernel "}));
+    CHECK_FALSE(mentions(r.out, {"faster"}));
+  }
+}
+
+TEST_CASE("info and bench say when other kernels are faster than those asked for", "[cli][blas]") {
+  const Processor here = Processor::here();
+  if (!kChoice || !here.avx2) return;
+  const std::string best = better_kernel("Prescott", here, "0.3.21");
+  const Result info = shell(kOther + "\"$H\" info");
+  CHECK(mentions(
+      info.out,
+      {"kernel Prescott", best + " is faster here than Prescott; OPENBLAS_CORETYPE is Prescott"}));
+  const Result bench = shell(kOther + "\"$H\" bench train --seconds 0.01 --threads 1");
+  CHECK(bench.code == 0);
+  CHECK(mentions(bench.out, {"kernel Prescott", best + " kernels"}));
 }
 
 TEST_CASE("a run remembers its BLAS and goes on with another one, with a note", "[cli][blas]") {

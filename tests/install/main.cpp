@@ -18,7 +18,8 @@ Var<T> cube(const Var<T>& x) {
   });
 }
 
-int main() {
+int main(int argc, char** argv) {
+  init(argc, argv);
   std::string text;
   for (int i = 0; i < 40; ++i) text += "the cat sat on the mat. ";
   const Tokenizer tokenizer = Tokenizer::learn(TokenizerKind::character, text);

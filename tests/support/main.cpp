@@ -1,6 +1,8 @@
-// The tests' main: fresh buffers are filled with NaN, and HEADWISE_ISA limits the vector kernels.
+// The tests' main: the process is prepared as the program's, fresh buffers are filled with NaN, and
+// HEADWISE_ISA limits the vector kernels.
 #include <cstdlib>
 
+#include "headwise/core/init.hpp"
 #include "headwise/core/memory.hpp"
 #include "kernels/isa.hpp"
 
@@ -8,6 +10,7 @@
 #include "support/catch.hpp"
 
 int main(int argc, char** argv) {
+  headwise::init(argc, argv);
   headwise::poison_uninitialized(true);
   if (const char* isa = std::getenv("HEADWISE_ISA")) headwise::kernels::limit_isa(isa);
   return Catch::Session().run(argc, argv);

@@ -12,6 +12,7 @@
 #include "cli/gradcheck_page.hpp"
 #include "cli/gradcheck_run.hpp"
 #include "cli/gradcheck_table.hpp"
+#include "cli/message.hpp"
 #include "cli/options.hpp"
 #include "cli/output_guard.hpp"
 #include "cli/progress.hpp"
@@ -118,7 +119,7 @@ std::vector<Checked> run_checks(const std::vector<GradCase>& cases, GradOptions 
     }
     progress.clear();
     tell(done);
-    std::fflush(stdout);
+    flush_output();
   }
   return done;
 }

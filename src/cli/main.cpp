@@ -1,8 +1,12 @@
 // headwise COMMAND [ARGUMENTS] [--option VALUE]: reads the command line and reports errors.
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <system_error>
 
 #include "cli/message.hpp"
 #include "cli/options.hpp"
@@ -26,7 +30,21 @@ constexpr Command kCommands[] = {
     {"info", "version, BLAS, instruction set, threads; or a run's configuration", info_command},
 };
 
+/// A write into a closed pipe or beyond the limit on a file's size is an error of that write, not
+/// the end of the process in the middle of a save.
+void fail_writes_without_signals() {
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
+}
+
+/// Whose output is not read any more ends as every program does: without a word, by SIGPIPE.
+void end_by_broken_pipe(const std::error_code& code) {
+  if (code != std::errc::broken_pipe) return;
+  std::signal(SIGPIPE, SIG_DFL);
+  std::raise(SIGPIPE);
+}
+
 int run(int argc, char** argv) {
+  fail_writes_without_signals();
   CommonOptions common;
   if (argc > 0) common.program = argv[0];
   try {
@@ -37,12 +55,20 @@ int run(int argc, char** argv) {
     if (common.threads != 0) set_threads(static_cast<int>(common.threads));
     if (const char* isa = std::getenv("HEADWISE_ISA")) kernels::limit_isa(isa);
     const int code = action();
-    const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-    require<Error>(written, "standard output: cannot be written");
+    flush_output();
+    if (std::ferror(stdout) != 0) throw std::system_error(EIO, std::generic_category());
     return code;
   } catch (const UsageError& e) {
     print_message("headwise: {}\n", e.what());
     return kUsage;
+  } catch (const std::system_error& e) {
+    if (std::ferror(stdout) == 0) {
+      print_message("headwise: {}\n", e.what());
+      return kFailed;
+    }
+    end_by_broken_pipe(e.code());
+    print_message("headwise: standard output: cannot be written: {}\n", e.code().message());
+    return kFailed;
   } catch (const std::bad_alloc&) {
     print_message("headwise: out of memory\n");
     return kFailed;

@@ -66,7 +66,7 @@ void show_samples(const SampleCommand& c, const Run& run, const Task* task, cons
         const bool on = !p.go_on || p.go_on(id);
         if (i == 0 && on && !c.json_lines) {
           fmt::print("{}", out.take(run.tokenizer().decode({id})));
-          std::fflush(stdout);
+          flush_output();
         }
         return on;
       });

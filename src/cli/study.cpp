@@ -7,6 +7,7 @@
 
 #include "cli/load.hpp"
 #include "cli/material.hpp"
+#include "cli/message.hpp"
 #include "cli/options.hpp"
 #include "cli/output_guard.hpp"
 #include "cli/progress.hpp"
@@ -230,7 +231,7 @@ int study_model(const StudyCommand& c, const Run& run, const Decoder<T>& model,
   announce_files<T>(c, document, sets, selection);
   const std::optional<PatchedPrompts> prompts = patched(c, run, model);
   print_beginning(c, run, studied);
-  std::fflush(stdout);
+  flush_output();
   Progress progress(6, 0);
   Index stage = 0;
   const Findings found =

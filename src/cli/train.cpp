@@ -117,8 +117,7 @@ int train_with(const TrainCommand& c, const RunConfig& config, const Material& m
                                : Run::create(c.out.empty() ? free_folder() : c.out, config,
                                              material.tokenizer, c.call.force);
   warn_unlocked(run);
-  train_loop(c.call, c.common->program, run, material, trainer, model);
-  return kDone;
+  return train_loop(c.call, c.common->program, run, material, trainer, model);
 }
 
 int train_in_precision(const TrainCommand& c, const RunConfig& config, const Material& material,

@@ -1,18 +1,19 @@
 #include "cli/train_loop.hpp"
+#include "cli/message.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <csignal>
 #include <nlohmann/json.hpp>
 #include <numbers>
 #include <sstream>
+#include <system_error>
 #include <typeinfo>
 
 #include "cli/json.hpp"
 #include "cli/progress.hpp"
 #include "cli/prompt.hpp"
 #include "cli/speed.hpp"
+#include "cli/stop_signals.hpp"
 #include "cli/study_log.hpp"
 #include "cli/text_stream.hpp"
 #include "headwise/core/gemm.hpp"
@@ -27,16 +28,6 @@ namespace headwise::cli {
 namespace {
 
 using nlohmann::json;
-
-/// Set by Ctrl-C: finish the step, save, stop. A second one kills at once.
-volatile std::sig_atomic_t interrupted = 0;
-
-extern "C" void on_interrupt(int signal) {
-  interrupted = 1;
-  static constexpr char kSaid[] = "\nstopping after this step; once more to stop at once\n";
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kSaid, sizeof kSaid - 1);
-  std::signal(signal, SIG_DFL);
-}
 
 /// Mean speed of training since the start.
 class Speed {
@@ -141,7 +132,7 @@ void print_evaluation(const CallOptions& c, const EvalRecord& e, const Source& s
                e.train_loss, source.held_out() ? "val" : source.evaluated_on(), e.val_loss,
                e.best ? "*" : " ", right, e.lr, speed.tokens_per_second(),
                clock_text(speed.seconds()));
-  std::fflush(stdout);
+  flush_output();
 }
 
 template <Real T>
@@ -202,7 +193,7 @@ void print_sample(const CallOptions& c, const Run& run, const Material& material
     fmt::print("--- at step {}{}\n{}\n---\n", step,
                prompt.stand_in ? fmt::format(", after \"{}\"", printable(*prompt.stand_in)) : "",
                shown(text));
-  std::fflush(stdout);
+  flush_output();
 }
 
 /// What is left of a run whose numbers did not stay finite, and how to go on from it. A resumed run
@@ -239,10 +230,10 @@ Index studied_every(const Run& run) {
 }
 
 template <Real T>
-void train_loop(const CallOptions& c, const std::string& program, const Run& run,
-                const Material& material, Trainer<T>& trainer, Decoder<T>& model) {
+int train_loop(const CallOptions& c, const std::string& program, const Run& run,
+               const Material& material, Trainer<T>& trainer, Decoder<T>& model) {
   if (!c.json_lines) describe(run, material, model);
-  std::signal(SIGINT, on_interrupt);
+  const StopSignals signals;
   const LoopOptions& loop = run.config().loop;
   const Index first = trainer.steps_done();
   Index saved = first;  // steps of the state in the folder; 0: there is none
@@ -253,7 +244,8 @@ void train_loop(const CallOptions& c, const std::string& program, const Run& run
     saved = trainer.steps_done();
   };
   const auto stop = [&] {
-    return interrupted != 0 || (c.stop_after > 0 && trainer.steps_done() - first >= c.stop_after);
+    return StopSignals::requested() ||
+           (c.stop_after > 0 && trainer.steps_done() - first >= c.stop_after);
   };
   std::optional<StudyLog<T>> study;
   if (loop.study_every > 0) study.emplace(run, material);
@@ -271,7 +263,7 @@ void train_loop(const CallOptions& c, const std::string& program, const Run& run
     while (true) {
       if (trainer.evaluation_due()) {
         const auto e =
-            speed.pause([&] { return trainer.evaluate([] { return interrupted == 0; }); });
+            speed.pause([&] { return trainer.evaluate([] { return !StopSignals::requested(); }); });
         if (!e) return;
         const std::string line = json_of(*e, material.source->held_out(), speed);
         run.log(line);
@@ -293,6 +285,9 @@ void train_loop(const CallOptions& c, const std::string& program, const Run& run
   };
   try {
     train();
+  } catch (const std::system_error&) {  // of standard output
+    if (trainer.steps_done() > saved) save(false);
+    throw;
   } catch (const Error& e) {
     progress.clear();
     if (typeid(e) != typeid(Error)) throw;  // of a file, not of the numbers
@@ -300,12 +295,12 @@ void train_loop(const CallOptions& c, const std::string& program, const Run& run
   }
   progress.clear();
   print_end(c, program, run, material, trainer, model, speed);
-  std::signal(SIGINT, SIG_DFL);
+  return StopSignals::exit_code();
 }
 
-#define HEADWISE_INSTANTIATE(T)                                                                 \
-  template void train_loop(const CallOptions&, const std::string&, const Run&, const Material&, \
-                           Trainer<T>&, Decoder<T>&);
+#define HEADWISE_INSTANTIATE(T)                                                                \
+  template int train_loop(const CallOptions&, const std::string&, const Run&, const Material&, \
+                          Trainer<T>&, Decoder<T>&);
 HEADWISE_INSTANTIATE(float)
 HEADWISE_INSTANTIATE(double)
 #undef HEADWISE_INSTANTIATE

@@ -23,11 +23,13 @@ struct CallOptions {
 /// The steps between the looks at heads in a run's log, for a run that does not say; 0: none.
 Index studied_every(const Run& run);
 
-/// Steps, evaluates and saves until the run is done, Ctrl-C is pressed or stop_after is reached;
-/// `program` is its name in advice. The log's lines are written before the state that counts them.
-/// Throws Error, saying what is saved and how to go back, when training does not stay finite.
+/// Steps, evaluates and saves until the run is done, a signal asks it to stop or stop_after is
+/// reached; returns the exit code, see StopSignals. When standard output fails, the state is saved
+/// before the exception leaves.
+/// `program` is its name in advice. The log's lines are written before the state that counts
+/// them. Throws Error, saying what is saved and how to go back, when training does not stay finite.
 template <Real T>
-void train_loop(const CallOptions& options, const std::string& program, const Run& run,
-                const Material& material, Trainer<T>& trainer, Decoder<T>& model);
+int train_loop(const CallOptions& options, const std::string& program, const Run& run,
+               const Material& material, Trainer<T>& trainer, Decoder<T>& model);
 
 }  // namespace headwise::cli

@@ -39,10 +39,13 @@ int selftest(std::uint64_t seed) {
 int info(const std::string& folder) {
   if (folder.empty()) {
     const std::string slower = slower_kernels_text();
-    fmt::print("headwise {}\nBLAS             {}\n{}instruction set  {}\nthreads          {}\n",
-               HEADWISE_VERSION, blas_description(),
-               slower.empty() ? "" : fmt::format("{:17}{}", "", slower), kernels::isa_name(),
-               threads());
+    fmt::print(
+        "headwise {}\nBLAS             {}\n{}instruction set  {}\nthreads          {} ({})\n",
+        HEADWISE_VERSION, blas_description(),
+        slower.empty() ? "" : fmt::format("{:17}{}", "", slower), kernels::isa_name(), threads(),
+        threads() == default_threads()
+            ? default_threads_reason()
+            : fmt::format("default {}: {}", default_threads(), default_threads_reason()));
     return kDone;
   }
   const Run run = Run::open(folder);

@@ -53,6 +53,8 @@ int run(int argc, char** argv) {
     require<UsageError>(common.threads >= 0 && common.threads <= 1024,
                         "--threads: {} is not from 0 to 1024", common.threads);
     if (common.threads != 0) set_threads(static_cast<int>(common.threads));
+    if (const int asked = threads(); make_threads() < asked)
+      print_message("note: the system lets this process have {} of {} threads\n", threads(), asked);
     if (const char* isa = std::getenv("HEADWISE_ISA")) kernels::limit_isa(isa);
     const int code = action();
     flush_output();

@@ -1,11 +1,14 @@
 #include "headwise/core/gemm.hpp"
 
 #include <cblas.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
 #include <limits>
+#include <mutex>
+#include <set>
 
 #include "core/blas_kernel.hpp"
 #include "core/single_thread.hpp"
@@ -16,6 +19,9 @@
 extern "C" {
 [[gnu::weak]] void gotoblas_dynamic_init();
 [[gnu::weak]] void gotoblas_dynamic_quit();
+// Its work space.
+[[gnu::weak]] void* blas_memory_alloc(int);
+[[gnu::weak]] void blas_memory_free(void*);
 }
 
 namespace headwise {
@@ -86,7 +92,71 @@ void for_each_tile(Index m, Index n, Index k, F f) {
 
 }  // namespace
 
+namespace {
+
+/// OpenBLAS takes work space for each call that runs at the same time, of this size in Debian's
+/// builds, and keeps it; where the system refuses it, it tries again for ever. So each thread,
+/// before its first call, sees to it that there are as many as threads that call.
+class WorkSpace {
+ public:
+  WorkSpace() {
+    if (blas_memory_alloc == nullptr || blas_memory_free == nullptr) return;
+    const std::lock_guard lock(mutex());
+    while (known().size() <= callers()) add_one();
+    ++callers();
+    counted_ = true;
+  }
+  ~WorkSpace() {
+    if (!counted_) return;
+    const std::lock_guard lock(mutex());
+    --callers();
+  }
+  WorkSpace(const WorkSpace&) = delete;
+  WorkSpace& operator=(const WorkSpace&) = delete;
+
+ private:
+  static constexpr std::size_t kBytes = std::size_t{129} << 20;
+
+  static std::mutex& mutex() {
+    static std::mutex one;
+    return one;
+  }
+  static std::set<void*>& known() {
+    static std::set<void*> all;
+    return all;
+  }
+  static std::size_t& callers() {
+    static std::size_t n = 0;
+    return n;
+  }
+
+  /// Holds those that are there until the BLAS must make one.
+  static void add_one() {
+    std::vector<void*> held;
+    bool is_new = false;
+    while (!is_new && can_map()) {
+      held.push_back(blas_memory_alloc(0));
+      is_new = known().insert(held.back()).second;
+    }
+    for (void* const space : held) blas_memory_free(space);
+    require<Error>(
+        is_new,
+        "matrix products: out of memory: {} MiB of work space per thread, {} thread(s) have it",
+        kBytes >> 20, callers());
+  }
+  static bool can_map() {
+    void* const p =
+        ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p != MAP_FAILED && ::munmap(p, kBytes) == 0;
+  }
+
+  bool counted_ = false;
+};
+
+}  // namespace
+
 OneBlasThread::OneBlasThread() {
+  thread_local const WorkSpace space;
   if (blas_on_openmp()) on_openmp_.emplace();
 }
 

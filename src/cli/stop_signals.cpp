@@ -11,7 +11,7 @@ namespace headwise::cli {
 namespace {
 
 constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGXCPU};
-struct sigaction before[std::size(kStopSignals)];
+struct sigaction previous_actions[std::size(kStopSignals)];
 
 volatile std::sig_atomic_t stop_signal = 0;  // the one that came; 0: none
 
@@ -37,14 +37,14 @@ StopSignals::StopSignals() {
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;  // a save or a full pipe goes on: the step is finished first
   for (std::size_t i = 0; i < std::size(kStopSignals); ++i) {
-    ::sigaction(kStopSignals[i], nullptr, &before[i]);
-    if (before[i].sa_handler != SIG_IGN) ::sigaction(kStopSignals[i], &action, nullptr);
+    ::sigaction(kStopSignals[i], nullptr, &previous_actions[i]);
+    if (previous_actions[i].sa_handler != SIG_IGN) ::sigaction(kStopSignals[i], &action, nullptr);
   }
 }
 
 StopSignals::~StopSignals() {
   for (std::size_t i = 0; i < std::size(kStopSignals); ++i)
-    ::sigaction(kStopSignals[i], &before[i], nullptr);
+    ::sigaction(kStopSignals[i], &previous_actions[i], nullptr);
 }
 
 bool StopSignals::requested() { return stop_signal != 0; }

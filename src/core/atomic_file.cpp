@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSuffix = ".tmp";
-constexpr std::size_t kDigits = 16;
+constexpr std::size_t kRandomDigits = 16;
 
 /// Hexadecimal digits that no other process can guess, where the system has such numbers.
 std::string random_digits() {
@@ -36,7 +36,7 @@ std::string random_digits() {
 
 /// What the temporaries of a file begin with; the name is cut so that theirs is not too long.
 std::string temporary_prefix(const std::string& name) {
-  constexpr std::size_t kMost = 255 - 2 - kDigits - kSuffix.size();
+  constexpr std::size_t kMost = 255 - 2 - kRandomDigits - kSuffix.size();
   return "." + name.substr(0, kMost) + ".";
 }
 
@@ -44,10 +44,10 @@ std::string temporary_prefix(const std::string& name) {
 bool is_temporary(std::string_view name, std::string_view prefix) {
   if (!name.starts_with('.') || !name.ends_with(kSuffix)) return false;
   name.remove_suffix(kSuffix.size());
-  if (name.size() < kDigits + 2 || name[name.size() - kDigits - 1] != '.') return false;
-  const std::string_view digits = name.substr(name.size() - kDigits);
+  if (name.size() < kRandomDigits + 2 || name[name.size() - kRandomDigits - 1] != '.') return false;
+  const std::string_view digits = name.substr(name.size() - kRandomDigits);
   return digits.find_first_not_of("0123456789abcdef") == digits.npos &&
-         (prefix.empty() || name.substr(0, name.size() - kDigits) == prefix);
+         (prefix.empty() || name.substr(0, name.size() - kRandomDigits) == prefix);
 }
 
 /// Removes temporaries whose writer is gone: it held a lock, which dies with its process. Where the

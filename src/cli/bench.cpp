@@ -241,8 +241,8 @@ int bench_attention(const BenchCommand& c, std::uint64_t seed) {
 int bench_sample(const BenchCommand& c, std::uint64_t seed) {
   const Preset preset = measured(c);
   const Index texts = c.batch == 0 ? 1 : c.batch;
-  require<UsageError>(texts <= kFewRows, "--batch: {} texts side by side, {} at most", texts,
-                      kFewRows);
+  require<UsageError>(texts <= kFewRows, "--batch: must be at most {} sequences, got {}", kFewRows,
+                      texts);
   Rng rng(seed);
   Decoder<float> model(preset.model, rng);
   const std::vector<std::vector<Id>> prompts(static_cast<std::size_t>(texts), {0});
@@ -267,8 +267,8 @@ Action bench_command(Arguments& args, CommonOptions& common) {
   args.add_required("what", "WHAT", "train, attention, sample or gemm", c->mode);
   args.bind(*c);
   return [c, &common] {
-    require<UsageError>(c->seconds > 0 && c->seconds <= 3600, "--seconds: {} is not in (0, 3600]",
-                        c->seconds);
+    require<UsageError>(c->seconds > 0 && c->seconds <= 3600,
+                        "--seconds: must be in (0, 3600], got {}", c->seconds);
     const Mode mode = parse<Mode>("bench", c->mode);
     require<UsageError>(
         !c->profile || ((mode == Mode::train || mode == Mode::attention) && !c->json_lines),
@@ -280,9 +280,9 @@ Action bench_command(Arguments& args, CommonOptions& common) {
     require<UsageError>(mode == Mode::train || mode == Mode::sample || c->batch == 0,
                         "--batch: is for train and sample");
     require<UsageError>(c->context >= 0 && c->context < kTextTokens,
-                        "--context: {} is not from 0 to {}", c->context, kTextTokens - 1);
-    require<UsageError>(c->batch >= 0 && c->batch <= 1 << 20, "--batch: {} is not from 0 to {}",
-                        c->batch, 1 << 20);
+                        "--context: must be in [0, {}], got {}", kTextTokens - 1, c->context);
+    require<UsageError>(c->batch >= 0 && c->batch <= 1 << 20, "--batch: must be in [0, {}], got {}",
+                        1 << 20, c->batch);
     switch (mode) {
       case Mode::train:
         return bench_train(*c, common.seed);

@@ -121,8 +121,8 @@ int write_task(const DataCommand& c, std::uint64_t seed) {
 }
 
 int write_data(const DataCommand& c, std::uint64_t seed) {
-  require<UsageError>(c.sentences >= 1, "--sentences: {} is not 1 or more", c.sentences);
-  require<UsageError>(c.show >= 0, "--show: {} is not 0 or more", c.show);
+  require<UsageError>(c.sentences >= 1, "--sentences: must be >= 1, got {}", c.sentences);
+  require<UsageError>(c.show >= 0, "--show: must be >= 0, got {}", c.show);
   require<UsageError>(c.show == 0 || !c.json_lines, "--show: is for people, without --json");
   const std::vector<std::string> tasks = task_names();
   const bool is_task = std::find(tasks.begin(), tasks.end(), c.name) != tasks.end();

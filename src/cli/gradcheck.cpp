@@ -47,7 +47,7 @@ struct GradcheckCommand {
   /// Throws UsageError, naming option and value.
   void validate() const {
     require<UsageError>(std::isfinite(seconds) && seconds >= 0,
-                        "--seconds: {} is not a finite number of 0 or more", seconds);
+                        "--seconds: must be finite and >= 0, got {}", seconds);
     require<UsageError>(run.empty() || names.empty(),
                         "--run: checks a whole run, without names, got '{}'",
                         names.empty() ? "" : names.front());

@@ -51,7 +51,7 @@ int run(int argc, char** argv) {
     const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
     const Action action = read_command_line(words, kCommands, common);
     require<UsageError>(common.threads >= 0 && common.threads <= 1024,
-                        "--threads: {} is not from 0 to 1024", common.threads);
+                        "--threads: must be in [0, 1024], got {}", common.threads);
     if (common.threads != 0) set_threads(static_cast<int>(common.threads));
     if (const int asked = threads(); make_threads() < asked)
       print_message("note: the system lets this process have {} of {} threads\n", threads(), asked);

@@ -210,7 +210,13 @@ Action read_command_line(std::span<const char* const> words, std::span<const Com
   } catch (const CLI::ParseError& e) {
     refuse(app, e);
   }
-  return [read] { return read->chosen(); };
+  return [read] {
+    try {
+      return read->chosen();
+    } catch (const ParameterError& e) {
+      throw UsageError(fmt::format("--{}", e.what()));
+    }
+  };
 }
 
 }  // namespace headwise::cli

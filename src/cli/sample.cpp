@@ -91,8 +91,8 @@ void show_samples(const SampleCommand& c, const Run& run, const Task* task, cons
 }
 
 int sample_run(const SampleCommand& c, std::uint64_t seed) {
-  require<UsageError>(c.tokens >= 1, "--tokens: {} is not 1 or more", c.tokens);
-  require<UsageError>(c.samples >= 1, "--samples: {} is not 1 or more", c.samples);
+  require<UsageError>(c.tokens >= 1, "--tokens: must be >= 1, got {}", c.tokens);
+  require<UsageError>(c.samples >= 1, "--samples: must be >= 1, got {}", c.samples);
   c.drawing.validate();
   const Run run = Run::open(c.run);
   std::unique_ptr<const Task> task;

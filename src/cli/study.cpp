@@ -171,7 +171,7 @@ void print_beginning(const StudyCommand& c, const Run& run, const Studied& studi
 }
 
 void check(const StudyCommand& c) {
-  require<UsageError>(c.sequences >= 1, "--sequences: {} is not 1 or more", c.sequences);
+  require<UsageError>(c.sequences >= 1, "--sequences: must be >= 1, got {}", c.sequences);
   require<UsageError>(c.text.empty() || c.data.empty(), "--text: cannot be given with --data");
   require<UsageError>(c.clean.empty() == c.corrupt.empty(),
                       "--clean and --corrupt: need each other");

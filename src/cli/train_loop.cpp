@@ -212,7 +212,7 @@ std::string way_back(const std::string& program, const Run& run, Index saved) {
 }  // namespace
 
 void CallOptions::validate() const {
-  require<UsageError>(stop_after >= 0, "--stop-after: {} is not 0 or more", stop_after);
+  require<UsageError>(stop_after >= 0, "--stop-after: must be >= 0, got {}", stop_after);
 }
 
 Index studied_every(const Run& run) {

@@ -114,7 +114,7 @@ int make_threads() {
 }
 
 void set_threads(int n) {
-  require<UsageError>(n >= 1 && n <= 1024, "threads: {} is not from 1 to 1024", n);
+  require<ParameterError>(n >= 1 && n <= 1024, "threads: must be in [1, 1024], got {}", n);
   thread_count() = n;
 }
 

@@ -1,6 +1,7 @@
 #include "headwise/data/source.hpp"
 
 #include "headwise/core/parse.hpp"
+#include "headwise/core/printable.hpp"
 
 namespace headwise {
 
@@ -13,9 +14,10 @@ TaskSource::TaskSource(std::unique_ptr<const Task> task, const std::optional<Tok
     : task_(std::move(task)),
       tokenizer_(known ? *known
                        : Tokenizer::from_tokens(TokenizerKind::character, task_->alphabet())) {
-  require<UsageError>(tokenizer_.kind() == TokenizerKind::character,
-                      "--task: {} needs characters as tokens, --init-from's are of the kind {}",
-                      task_->name(), name_of(tokenizer_.kind()));
+  require<ParameterError>(
+      tokenizer_.kind() == TokenizerKind::character,
+      "task: {} needs characters as tokens, the known tokenizer's are of the kind {}",
+      printable(task_->name()), name_of(tokenizer_.kind()));
   for (const std::string& character : task_->alphabet()) (void)tokenizer_.encode(character);
 }
 

@@ -439,7 +439,7 @@ std::span<const std::string_view> names_of(Sense /*any*/) {
 }
 
 std::vector<Story> stories(Index sentences, std::uint64_t seed) {
-  require<UsageError>(sentences >= 1, "stories: {} sentences is not 1 or more", sentences);
+  require<ParameterError>(sentences >= 1, "sentences: must be >= 1, got {}", sentences);
   std::vector<Story> all;
   for (Index told = 0; told < sentences;) {
     all.push_back(Teller(stream(seed, Purpose::stories, std::ssize(all))).tell());

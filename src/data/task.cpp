@@ -6,6 +6,7 @@
 #include "data/task_parts.hpp"
 #include "headwise/core/error.hpp"
 #include "headwise/core/hash.hpp"
+#include "headwise/core/printable.hpp"
 #include "headwise/data/tokenizer.hpp"
 
 namespace headwise {
@@ -30,8 +31,8 @@ class GeneratedTask final : public Task {
       const std::string input = spec_.input(length_, rng);
       if (validates(input) == valid) return spec_.example(input);
     }
-    throw UsageError(
-        fmt::format("--task {}: --length {} leaves no input to {} ({} draws); a greater one does",
+    throw ParameterError(
+        fmt::format("task: {} of length {} leaves no input to {} ({} draws); a greater one does",
                     spec_.name, length_, valid ? "validate on" : "train on", kTries));
   }
 
@@ -56,8 +57,9 @@ std::vector<std::string> characters_of(std::string_view text) {
 
 std::unique_ptr<Task> generated_task(const TaskSpec& spec, Index length) {
   if (length == 0) length = spec.length;
-  require<UsageError>(spec.least <= length && length <= kGreatestLength,
-                      "--length: {} is not from {} to {}", length, spec.least, kGreatestLength);
+  require<ParameterError>(spec.least <= length && length <= kGreatestLength,
+                          "length: must be in [{}, {}], got {}", spec.least, kGreatestLength,
+                          length);
   return std::make_unique<GeneratedTask>(spec, length);
 }
 
@@ -92,12 +94,13 @@ bool is_task_file(std::string_view name) {
 std::unique_ptr<Task> make_task(const std::string& name_or_file, Index length) {
   for (const TaskSpec& spec : task_table())
     if (spec.name == name_or_file) return generated_task(spec, length);
-  require<UsageError>(is_task_file(name_or_file),
-                      "--task: '{}' is none of {}, and no file (FILE.tsv: a file's name has a '.' "
-                      "or '/' in it)",
-                      name_or_file, fmt::join(task_names(), ", "));
-  require<UsageError>(length == 0, "--length: {} was given, but the lines of {} have their own",
-                      length, name_or_file);
+  require<ParameterError>(
+      is_task_file(name_or_file),
+      "task: '{}' is none of {}, and no file (FILE.tsv: a file's name has a '.' "
+      "or '/' in it)",
+      printable(name_or_file), fmt::join(task_names(), ", "));
+  require<ParameterError>(length == 0, "length: {} was given, but the lines of {} have their own",
+                          length, printable(name_or_file));
   return file_task(name_or_file);
 }
 

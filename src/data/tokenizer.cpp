@@ -67,7 +67,7 @@ std::vector<std::string> byte_values() {
 }  // namespace
 
 void check_min_count(Index min_count) {
-  require<UsageError>(min_count >= 1, "--min-count: {} is not 1 or more", min_count);
+  require<ParameterError>(min_count >= 1, "min-count: must be >= 1, got {}", min_count);
 }
 
 Tokenizer Tokenizer::learn(TokenizerKind kind, std::string_view text, Index min_count) {

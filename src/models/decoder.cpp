@@ -30,18 +30,19 @@ BlockConfig block_config(const ModelConfig& c) {
 
 void ModelConfig::validate() const {
   static constexpr Index kMost = 1 << 24;  // keeps every product of two of them within Index
-  const auto at_least_one = [](const char* option, Index n) {
-    require<UsageError>(n >= 1 && n <= kMost, "{}: {} is not from 1 to {}", option, n, kMost);
+  const auto counted = [](const char* name, Index n) {
+    require<ParameterError>(n >= 1 && n <= kMost, "{}: must be in [1, {}], got {}", name, kMost, n);
   };
-  at_least_one("vocabulary", vocab);
-  at_least_one("--layers", layers);
-  at_least_one("--context", context);
-  require<UsageError>(heads >= 1 && width >= 1 && width % heads == 0,
-                      "--heads: {} does not divide --width {}", heads, width);
-  at_least_one("--width", width);
-  require<UsageError>(dropout >= 0 && dropout < 1, "--dropout: {} is not in [0, 1)", dropout);
-  require<UsageError>(std::isfinite(init_std) && init_std > 0, "--init-std: {} is not above 0",
-                      init_std);
+  counted("vocab", vocab);
+  counted("layers", layers);
+  counted("context", context);
+  counted("heads", heads);
+  counted("width", width);
+  require<ParameterError>(width % heads == 0, "heads: must divide width {}, got {}", width, heads);
+  require<ParameterError>(dropout >= 0 && dropout < 1, "dropout: must be in [0, 1), got {}",
+                          dropout);
+  require<ParameterError>(std::isfinite(init_std) && init_std > 0,
+                          "init-std: must be finite and > 0, got {}", init_std);
 }
 
 template <Real T>

@@ -10,10 +10,10 @@
 namespace headwise {
 
 void Drawing::validate() const {
-  require<UsageError>(std::isfinite(temperature) && temperature >= 0,
-                      "--temperature: {} is not a finite number from 0 up", temperature);
-  require<UsageError>(top_k >= 0, "--top-k: {} is not 0 or more", top_k);
-  require<UsageError>(top_p > 0 && top_p <= 1, "--top-p: {} is not above 0 and at most 1", top_p);
+  require<ParameterError>(std::isfinite(temperature) && temperature >= 0,
+                          "temperature: must be finite and >= 0, got {}", temperature);
+  require<ParameterError>(top_k >= 0, "top-k: must be >= 0, got {}", top_k);
+  require<ParameterError>(top_p > 0 && top_p <= 1, "top-p: must be in (0, 1], got {}", top_p);
 }
 
 Drawer::Drawer(const Drawing& drawing) : drawing_(drawing) { drawing.validate(); }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "headwise/core/printable.hpp"
+
 namespace headwise {
 
 std::vector<bool> frozen_among(const std::vector<std::string>& names, std::string_view patterns) {
@@ -16,11 +18,11 @@ std::vector<bool> frozen_among(const std::vector<std::string>& names, std::strin
     for (std::size_t i = 0; i < names.size(); ++i)
       if (::fnmatch(pattern.c_str(), names[i].c_str(), FNM_NOESCAPE) == 0) frozen[i] = found = true;
     const auto some = names.begin() + std::min<std::ptrdiff_t>(4, std::ssize(names));
-    require<UsageError>(found, "--freeze: '{}' fits no parameter; some are {}", pattern,
-                        fmt::join(names.begin(), some, ", "));
+    require<ParameterError>(found, "freeze: '{}' fits no parameter; some are {}",
+                            printable(pattern), fmt::join(names.begin(), some, ", "));
   }
-  require<UsageError>(std::find(frozen.begin(), frozen.end(), false) != frozen.end(),
-                      "--freeze: '{}' leaves no parameter to train", patterns);
+  require<ParameterError>(std::find(frozen.begin(), frozen.end(), false) != frozen.end(),
+                          "freeze: '{}' leaves no parameter to train", printable(patterns));
   return frozen;
 }
 

@@ -41,8 +41,8 @@ kernels::AttentionPlan<T> plan_of(const Var<T>& q, const Var<T>& k, const Var<T>
   mask = mask_of(how.mask, sizes.queries, sizes.keys);
   check_mask("attention", mask, sizes);
   require<UsageError>(std::isfinite(how.scale), "attention: scale {} is not finite", how.scale);
-  require<UsageError>(how.dropout >= 0 && how.dropout < 1, "attention: dropout {} is not in [0, 1)",
-                      how.dropout);
+  require<UsageError>(how.dropout >= 0 && how.dropout < 1,
+                      "attention: dropout must be in [0, 1), got {}", how.dropout);
 
   kernels::AttentionPlan<T> plan{.batch = sq[0],
                                  .queries = sq[1],

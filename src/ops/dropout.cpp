@@ -27,7 +27,7 @@ Tensor<T> drop(const Tensor<T>& x, double rate, const Rng& rng) {
 template <Real T>
 Var<T> dropout(const Var<T>& x, double rate, Rng* rng) {
   require(!x.absent(), "dropout: there is no input");
-  require<UsageError>(rate >= 0 && rate < 1, "dropout: rate {} is not in [0, 1)", rate);
+  require<UsageError>(rate >= 0 && rate < 1, "dropout: rate must be in [0, 1), got {}", rate);
   if (rng == nullptr || rate == 0) return x;
   const Rng here = rng->reserve(static_cast<std::uint64_t>(x.value().size()));
   return record("dropout", drop(x.value(), rate, here), {x},

@@ -47,14 +47,14 @@ Var<T> copies(const Tensor<T>& x, Index n) {
 }
 
 void require_prompts(const std::vector<Id>& clean, const std::vector<Id>& corrupt, Index context) {
-  require<UsageError>(!clean.empty(), "--clean: the prompt has no tokens");
-  require<UsageError>(clean.size() == corrupt.size(),
-                      "--corrupt: {} tokens, but --clean has {}; patching takes a position of one "
-                      "prompt to the same position of the other",
-                      corrupt.size(), clean.size());
-  require<UsageError>(static_cast<Index>(clean.size()) <= context,
-                      "--clean: {} tokens do not fit the model's context of {}", clean.size(),
-                      context);
+  require<ParameterError>(!clean.empty(), "clean: the prompt has no tokens");
+  require<ParameterError>(clean.size() == corrupt.size(),
+                          "corrupt: {} tokens, but clean has {}; patching takes a position of one "
+                          "prompt to the same position of the other",
+                          corrupt.size(), clean.size());
+  require<ParameterError>(static_cast<Index>(clean.size()) <= context,
+                          "clean: {} tokens do not fit the model's context of {}", clean.size(),
+                          context);
 }
 
 /// The logits (V) after the last token of logits (1,T,V).
@@ -88,20 +88,22 @@ Patching answered(std::span<const T> clean, std::span<const T> corrupt, const An
   for (const Id id : {p.answer, p.wrong})
     require(id >= 0 && id < static_cast<Id>(clean.size()), "patching: answer {} is not in [0, {})",
             id, clean.size());
-  require<UsageError>(p.answer != p.wrong,
-                      "--clean, --corrupt: the answer to both is token {}; patching needs prompts "
-                      "with different answers",
-                      p.answer);
+  require<ParameterError>(
+      p.answer != p.wrong,
+      "clean: the answer to it and to corrupt is token {}; patching needs prompts "
+      "with different answers",
+      p.answer);
   p.clean_difference = difference(clean, p);
   p.corrupt_difference = difference(corrupt, p);
   double largest = 0;
   for (const Id id : {p.answer, p.wrong})
     largest = std::max({largest, std::fabs(logit(clean, id)), std::fabs(logit(corrupt, id))});
   const double rounding = static_cast<double>(std::numeric_limits<T>::epsilon()) * largest;
-  require<UsageError>(std::fabs(p.clean_difference - p.corrupt_difference) > 1000 * rounding,
-                      "--clean, --corrupt: the logits of tokens {} and {} differ by {:.6g} after "
-                      "both; patching needs prompts that change this",
-                      p.answer, p.wrong, p.clean_difference);
+  require<ParameterError>(
+      std::fabs(p.clean_difference - p.corrupt_difference) > 1000 * rounding,
+      "clean: the logits of tokens {} and {} differ by {:.6g} after it and after "
+      "corrupt; patching needs prompts that change this",
+      p.answer, p.wrong, p.clean_difference);
   return p;
 }
 

@@ -9,31 +9,38 @@
 namespace headwise {
 
 void TrainOptions::validate() const {
-  const auto at_least = [](const char* option, Index n, Index least) {
-    require<UsageError>(n >= least, "{}: {} is not {} or more", option, n, least);
+  const auto at_least = [](const char* name, Index n, Index least) {
+    require<ParameterError>(n >= least, "{}: must be >= {}, got {}", name, least, n);
   };
-  at_least("--batch", batch, 1);
-  at_least("--accumulate", accumulate, 1);
-  constexpr Index kMost = 1 << 20;
-  require<UsageError>(batch <= kMost, "--batch: {} is more than {}", batch, kMost);
-  require<UsageError>(accumulate <= kMost, "--accumulate: {} is more than {}", accumulate, kMost);
-  at_least("--steps", steps, 1);
-  at_least("--warmup", warmup, 0);
-  at_least("--eval-every", eval_every, 1);
-  at_least("--eval-batches", eval_batches, 1);
-  require<UsageError>(std::isfinite(lr) && lr > 0, "--lr: {} is not above 0", lr);
-  require<UsageError>(min_lr >= 0 && min_lr <= lr, "--min-lr: {} is not from 0 to --lr {}", min_lr,
-                      lr);
-  require<UsageError>(std::isfinite(weight_decay) && weight_decay >= 0,
-                      "--weight-decay: {} is not 0 or more", weight_decay);
-  require<UsageError>(beta1 >= 0 && beta1 < 1, "--beta1: {} is not in [0, 1)", beta1);
-  require<UsageError>(beta2 >= 0 && beta2 < 1, "--beta2: {} is not in [0, 1)", beta2);
-  require<UsageError>(std::isfinite(clip) && clip >= 0, "--clip: {} is not 0 or more", clip);
+  const auto counted = [](const char* name, Index n) {
+    constexpr Index kMost = 1 << 20;
+    require<ParameterError>(n >= 1 && n <= kMost, "{}: must be in [1, {}], got {}", name, kMost, n);
+  };
+  const auto not_negative = [](const char* name, double x) {
+    require<ParameterError>(std::isfinite(x) && x >= 0, "{}: must be finite and >= 0, got {}", name,
+                            x);
+  };
+  const auto decay = [](const char* name, double beta) {
+    require<ParameterError>(beta >= 0 && beta < 1, "{}: must be in [0, 1), got {}", name, beta);
+  };
+  counted("batch", batch);
+  counted("accumulate", accumulate);
+  at_least("steps", steps, 1);
+  at_least("warmup", warmup, 0);
+  at_least("eval-every", eval_every, 1);
+  at_least("eval-batches", eval_batches, 1);
+  require<ParameterError>(std::isfinite(lr) && lr > 0, "lr: must be finite and > 0, got {}", lr);
+  require<ParameterError>(min_lr >= 0 && min_lr <= lr, "min-lr: must be in [0, lr {}], got {}", lr,
+                          min_lr);
+  not_negative("weight-decay", weight_decay);
+  decay("beta1", beta1);
+  decay("beta2", beta2);
+  not_negative("clip", clip);
 }
 
 void LoopOptions::validate() const {
   LoopOptions(*this).visit([](const char* name, Index n, const char*) {
-    require<UsageError>(n >= 0, "--{}: {} is not 0 or more", name, n);
+    require<ParameterError>(n >= 0, "{}: must be >= 0, got {}", name, n);
   });
 }
 

@@ -111,15 +111,15 @@ TEST_CASE("data writes a task's sequences, which train from a file as well", "[c
 
 TEST_CASE("data refuses what it cannot do", "[cli][data][errors]") {
   const std::pair<const char*, const char*> wrong[] = {
-      {"data stories --sentences 0", "headwise: --sentences: 0 is not 1 or more\n"},
-      {"data stories --sentences -5", "headwise: --sentences: -5 is not 1 or more\n"},
+      {"data stories --sentences 0", "headwise: --sentences: must be >= 1, got 0\n"},
+      {"data stories --sentences -5", "headwise: --sentences: must be >= 1, got -5\n"},
       {"data stories --sentences abc",
        "headwise: --sentences: expected a whole number, got 'abc'\n"},
-      {"data stories --show -1", "headwise: --show: -1 is not 0 or more\n"},
+      {"data stories --show -1", "headwise: --show: must be >= 0, got -1\n"},
       {"data stories --show 1 --json", "headwise: --show: is for people, without --json\n"},
       {"data fables", "headwise: data: expected stories or copy or induction, got 'fables'\n"},
       {"data stories --length 3", "headwise: --length: 3 is for tasks, not for stories\n"},
-      {"data copy --length -3", "headwise: --length: -3 is not from 1 to 65536\n"},
+      {"data copy --length -3", "headwise: --length: must be in [1, 65536], got -3\n"},
       {"data stories --out /nowhere/s.txt", "headwise: /nowhere/s.txt"}};
   for (const auto& [arguments, message] : wrong) {
     INFO(arguments);

@@ -182,8 +182,8 @@ TEST_CASE("gradcheck refuses what makes no sense, before any work", "[cli][error
   };
   refused("gelu foo", "gradcheck: no op or layer is called 'foo'; known: abs, ");
   refused("Foo", ", sub, sum, tanh, where, Block, Decoder, Embedding, ");
-  refused("--seconds -1", "--seconds: -1 is not a finite number of 0 or more");
-  refused("--seconds nan", "--seconds: nan is not a finite number of 0 or more");
+  refused("--seconds -1", "--seconds: must be finite and >= 0, got -1");
+  refused("--seconds nan", "--seconds: must be finite and >= 0, got nan");
   refused("--run x gelu", "--run: checks a whole run, without names, got 'gelu'");
   refused("--run x --dtype f32", "--dtype: a run is checked in double");
   refused("--html " + (folder / "no/page.html"), "--html: there is no folder " + (folder / "no"));

@@ -201,7 +201,7 @@ TEST_CASE("a run with weights that are no numbers is refused", "[cli][study][err
 TEST_CASE("what cannot be studied is refused by name", "[cli][study][errors]") {
   const Folder folder;
   const std::string run = trained(folder, kRun + "--context 16");
-  CHECK(refusal(run + " --sequences 0") == "headwise: --sequences: 0 is not 1 or more\n");
+  CHECK(refusal(run + " --sequences 0") == "headwise: --sequences: must be >= 1, got 0\n");
   CHECK(refusal(run + " --show 2.0") ==
         "headwise: --show: there is no head 2.0; the model has 2 layers of 2 heads, from 0.0 to "
         "1.1\n");

@@ -112,7 +112,7 @@ TEST_CASE("what cannot be a task is refused before there is a folder", "[cli][ta
         "headwise: --min-count: 3 is for --tokenizer word, not char\n");
   CHECK(refusal("train --preset tiny" + out).starts_with("headwise: --preset: 'tiny' is none of "));
   CHECK(refusal("train --sample-every -1" + out) ==
-        "headwise: --sample-every: -1 is not 0 or more\n");
+        "headwise: --sample-every: must be >= 0, got -1\n");
   CHECK(!std::filesystem::exists(folder / "run"));
 }
 

@@ -233,8 +233,8 @@ TEST_CASE("partial sums in block order are the same bits for any number of threa
 TEST_CASE("the number of threads is from 1 to 1024", "[core][errors]") {
   const Threads count(3);
   CHECK(threads() == 3);
-  CHECK_THROWS_WITH(set_threads(0), "threads: 0 is not from 1 to 1024");
-  CHECK_THROWS_WITH(set_threads(-2), "threads: -2 is not from 1 to 1024");
+  CHECK_THROWS_WITH(set_threads(0), "threads: must be in [1, 1024], got 0");
+  CHECK_THROWS_WITH(set_threads(-2), "threads: must be in [1, 1024], got -2");
   CHECK_THROWS_AS(set_threads(1025), UsageError);
   CHECK(threads() == 3);
   set_threads(1024);

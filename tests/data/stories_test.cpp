@@ -97,7 +97,7 @@ TEST_CASE("the first stories do not depend on how many are asked for", "[data][s
     CHECK(told - last < n);
   }
   CHECK(stories_text(stories(100, 3)) != stories_text(stories(100, 4)));
-  CHECK_THROWS_WITH(stories(0, 1), "stories: 0 sentences is not 1 or more");
+  CHECK_THROWS_WITH(stories(0, 1), "sentences: must be >= 1, got 0");
   CHECK_THROWS_AS(stories(-5, 1), UsageError);
 }
 

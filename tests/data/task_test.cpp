@@ -259,7 +259,7 @@ TEST_CASE("a task without inputs for a part says so", "[data][task][errors]") {
   Rng rng(1);
   CHECK(task->train(rng).text == "a\ta\n");
   CHECK(message_of<UsageError>([&] { return task->valid(rng); }) ==
-        "--task copy: --length 1 leaves no input to validate on (10000 draws); a greater one does");
+        "task: copy of length 1 leaves no input to validate on (10000 draws); a greater one does");
 }
 
 TEST_CASE("unknown tasks and lengths are refused by name", "[data][task][errors]") {
@@ -268,12 +268,12 @@ TEST_CASE("unknown tasks and lengths are refused by name", "[data][task][errors]
   };
   const std::string unknown =
       "is none of copy, induction, and no file (FILE.tsv: a file's name has a '.' or '/' in it)";
-  CHECK(refused("foo", 0) == "--task: 'foo' " + unknown);
-  CHECK(refused("", 0) == "--task: '' " + unknown);
-  CHECK(refused("copy", -1) == "--length: -1 is not from 1 to 65536");
-  CHECK(refused("copy", 65537) == "--length: 65537 is not from 1 to 65536");
-  CHECK(refused("induction", 2) == "--length: 2 is not from 3 to 65536");
-  CHECK(refused("a.tsv", 5) == "--length: 5 was given, but the lines of a.tsv have their own");
+  CHECK(refused("foo", 0) == "task: 'foo' " + unknown);
+  CHECK(refused("", 0) == "task: '' " + unknown);
+  CHECK(refused("copy", -1) == "length: must be in [1, 65536], got -1");
+  CHECK(refused("copy", 65537) == "length: must be in [1, 65536], got 65537");
+  CHECK(refused("induction", 2) == "length: must be in [3, 65536], got 2");
+  CHECK(refused("a.tsv", 5) == "length: 5 was given, but the lines of a.tsv have their own");
   CHECK(make_task("copy", 65536)->longest() == 131074);
   CHECK(message_of<DataError>([] { make_task("no/such.tsv"); }).starts_with("no/such.tsv: "));
 }

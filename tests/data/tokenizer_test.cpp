@@ -209,8 +209,8 @@ TEST_CASE("a text without a character is no vocabulary", "[data][tokenizer][erro
 }
 
 TEST_CASE("a word is seen once or more", "[data][tokenizer][errors]") {
-  CHECK_THROWS_WITH(words_of("a", 0), "--min-count: 0 is not 1 or more");
-  CHECK_THROWS_WITH(words_of("a", -3), "--min-count: -3 is not 1 or more");
+  CHECK_THROWS_WITH(words_of("a", 0), "min-count: must be >= 1, got 0");
+  CHECK_THROWS_WITH(words_of("a", -3), "min-count: must be >= 1, got -3");
   CHECK_THROWS_AS(words_of("a", 0), UsageError);
 }
 

@@ -57,32 +57,34 @@ Statistics statistics(const Tensor<float>& x) {
 
 TEST_CASE("heads that do not divide the width are refused by both numbers", "[models][errors]") {
   CHECK(refusal(with([](auto& c) { c.heads = 3, c.width = 10; })) ==
-        "--heads: 3 does not divide --width 10");
+        "heads: must divide width 10, got 3");
   CHECK(refusal(with([](auto& c) { c.heads = 3, c.width = c.vocab = c.context = 1 << 24; })) ==
-        "--heads: 3 does not divide --width 16777216");
+        "heads: must divide width 16777216, got 3");
 }
 
 TEST_CASE("no heads and no width are refused by both options and numbers", "[models][errors]") {
   const auto message = [](Index heads, Index width) {
     return refusal(with([&](auto& c) { c.heads = heads, c.width = width; }));
   };
-  CHECK(message(0, 10) == "--heads: 0 does not divide --width 10");
-  CHECK(message(-1, 10) == "--heads: -1 does not divide --width 10");
-  CHECK(message(4, 0) == "--heads: 4 does not divide --width 0");
+  CHECK(message(0, 10) == "heads: must be in [1, 16777216], got 0");
+  CHECK(message(-1, 10) == "heads: must be in [1, 16777216], got -1");
+  CHECK(message(4, 0) == "width: must be in [1, 16777216], got 0");
 }
 
 TEST_CASE("a model that cannot be is refused by option and value", "[models][errors]") {
-  CHECK(refusal(with([](auto& c) { c.vocab = 0; })) == "vocabulary: 0 is not from 1 to 16777216");
-  CHECK(refusal(with([](auto& c) { c.layers = 0; })) == "--layers: 0 is not from 1 to 16777216");
+  CHECK(refusal(with([](auto& c) { c.vocab = 0; })) == "vocab: must be in [1, 16777216], got 0");
+  CHECK(refusal(with([](auto& c) { c.layers = 0; })) == "layers: must be in [1, 16777216], got 0");
   CHECK(refusal(with([](auto& c) { c.context = -8; })) ==
-        "--context: -8 is not from 1 to 16777216");
+        "context: must be in [1, 16777216], got -8");
   CHECK(refusal(with([](auto& c) { c.width = Index{1} << 40; })) ==
-        "--width: 1099511627776 is not from 1 to 16777216");
-  CHECK(refusal(with([](auto& c) { c.dropout = 1; })) == "--dropout: 1 is not in [0, 1)");
-  CHECK(refusal(with([](auto& c) { c.dropout = -0.5; })) == "--dropout: -0.5 is not in [0, 1)");
-  CHECK(refusal(with([](auto& c) { c.dropout = kNaN; })) == "--dropout: nan is not in [0, 1)");
-  CHECK(refusal(with([](auto& c) { c.init_std = 0; })) == "--init-std: 0 is not above 0");
-  CHECK(refusal(with([](auto& c) { c.init_std = kNaN; })) == "--init-std: nan is not above 0");
+        "width: must be in [1, 16777216], got 1099511627776");
+  CHECK(refusal(with([](auto& c) { c.dropout = 1; })) == "dropout: must be in [0, 1), got 1");
+  CHECK(refusal(with([](auto& c) { c.dropout = -0.5; })) == "dropout: must be in [0, 1), got -0.5");
+  CHECK(refusal(with([](auto& c) { c.dropout = kNaN; })) == "dropout: must be in [0, 1), got nan");
+  CHECK(refusal(with([](auto& c) { c.init_std = 0; })) ==
+        "init-std: must be finite and > 0, got 0");
+  CHECK(refusal(with([](auto& c) { c.init_std = kNaN; })) ==
+        "init-std: must be finite and > 0, got nan");
 }
 
 TEST_CASE("more tokens than the context are refused by both numbers", "[models][errors]") {

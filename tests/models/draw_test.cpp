@@ -111,15 +111,15 @@ TEST_CASE("a drawing that is none is refused by option and value", "[models][dra
   const auto refusal = [](const Drawing& d) {
     return test::message_of<UsageError>([&] { Drawer{d}; });
   };
-  CHECK(refusal({.temperature = -1}) == "--temperature: -1 is not a finite number from 0 up");
-  CHECK(refusal({.temperature = kNaN}) == "--temperature: nan is not a finite number from 0 up");
-  CHECK(refusal({.temperature = kInf}) == "--temperature: inf is not a finite number from 0 up");
-  CHECK(refusal({.temperature = -kInf}) == "--temperature: -inf is not a finite number from 0 up");
-  CHECK(refusal({.top_k = -1}) == "--top-k: -1 is not 0 or more");
-  CHECK(refusal({.top_p = 0}) == "--top-p: 0 is not above 0 and at most 1");
-  CHECK(refusal({.top_p = -0.5}) == "--top-p: -0.5 is not above 0 and at most 1");
-  CHECK(refusal({.top_p = 1.5}) == "--top-p: 1.5 is not above 0 and at most 1");
-  CHECK(refusal({.top_p = kNaN}) == "--top-p: nan is not above 0 and at most 1");
+  CHECK(refusal({.temperature = -1}) == "temperature: must be finite and >= 0, got -1");
+  CHECK(refusal({.temperature = kNaN}) == "temperature: must be finite and >= 0, got nan");
+  CHECK(refusal({.temperature = kInf}) == "temperature: must be finite and >= 0, got inf");
+  CHECK(refusal({.temperature = -kInf}) == "temperature: must be finite and >= 0, got -inf");
+  CHECK(refusal({.top_k = -1}) == "top-k: must be >= 0, got -1");
+  CHECK(refusal({.top_p = 0}) == "top-p: must be in (0, 1], got 0");
+  CHECK(refusal({.top_p = -0.5}) == "top-p: must be in (0, 1], got -0.5");
+  CHECK(refusal({.top_p = 1.5}) == "top-p: must be in (0, 1], got 1.5");
+  CHECK(refusal({.top_p = kNaN}) == "top-p: must be in (0, 1], got nan");
 }
 
 TEMPLATE_TEST_CASE("logits that are not finite are refused", "[models][draw][errors]", float,

@@ -61,7 +61,7 @@ TEST_CASE("a prompt or a drawing that cannot be is refused", "[models][sample][e
   const auto model = rough_decoder<float>(kSampled, 1);
   Rng rng(1);
   CHECK_THROWS_WITH(sample(model, {1}, 3, {.temperature = -0.5}, rng),
-                    "--temperature: -0.5 is not a finite number from 0 up");
+                    "temperature: must be finite and >= 0, got -0.5");
   CHECK_THROWS_WITH(sample(model, {}, 3, {}, rng), "sample: the prompt is empty");
   for (const Id bad : {-1, 16, 2000000000})
     CHECK_THROWS_WITH(sample(model, {1, bad}, 3, {}, rng),

@@ -91,15 +91,15 @@ TEST_CASE("float and double drop the same elements", "[ops][dropout]") {
 TEST_CASE("dropout refuses what is no rate", "[ops][dropout][errors]") {
   const Var<float> x = random_tensor<float>({3}, 1);
   Rng rng(1);
-  CHECK_THROWS_WITH(dropout(x, 1, &rng), "dropout: rate 1 is not in [0, 1)");
-  CHECK_THROWS_WITH(dropout(x, -0.1, &rng), "dropout: rate -0.1 is not in [0, 1)");
-  CHECK_THROWS_WITH(dropout(x, 1.5, nullptr), "dropout: rate 1.5 is not in [0, 1)");
+  CHECK_THROWS_WITH(dropout(x, 1, &rng), "dropout: rate must be in [0, 1), got 1");
+  CHECK_THROWS_WITH(dropout(x, -0.1, &rng), "dropout: rate must be in [0, 1), got -0.1");
+  CHECK_THROWS_WITH(dropout(x, 1.5, nullptr), "dropout: rate must be in [0, 1), got 1.5");
   CHECK_THROWS_AS(dropout(x, std::numeric_limits<double>::quiet_NaN(), &rng), UsageError);
   CHECK_THROWS_WITH(attention(x, x, x, {.dropout = 0.5, .random = &rng}),
                     "attention: q (3), k (3) and v (3) do not fit (B,T,C), (B,S,C'), (B,S,C'')");
   const Var<float> y = random_tensor<float>({1, 2, 2}, 1);
   CHECK_THROWS_WITH(attention(y, y, y, {.dropout = 1, .random = &rng}),
-                    "attention: dropout 1 is not in [0, 1)");
+                    "attention: dropout must be in [0, 1), got 1");
   CHECK(rng.position() == 0);
 }
 

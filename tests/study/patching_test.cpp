@@ -164,17 +164,17 @@ TEST_CASE("prompts that cannot be patched are refused in the user's words", "[st
     return test::message_of<UsageError>(
         [&] { return patch_heads(model, clean, corrupt, answers); });
   };
-  CHECK(message({}, {}) == "--clean: the prompt has no tokens");
+  CHECK(message({}, {}) == "clean: the prompt has no tokens");
   CHECK(message({1, 2}, {1, 2, 3}) ==
-        "--corrupt: 3 tokens, but --clean has 2; patching takes a position of one prompt to the "
+        "corrupt: 3 tokens, but clean has 2; patching takes a position of one prompt to the "
         "same position of the other");
   CHECK(message(std::vector<Id>(61), std::vector<Id>(61)) ==
-        "--clean: 61 tokens do not fit the model's context of 60");
+        "clean: 61 tokens do not fit the model's context of 60");
   CHECK(message(kClean, kCorrupt, {.answer = 4, .wrong = 4}) ==
-        "--clean, --corrupt: the answer to both is token 4; patching needs prompts with different "
+        "clean: the answer to it and to corrupt is token 4; patching needs prompts with different "
         "answers");
   CHECK_THAT(message(kClean, kClean), Catch::Contains("the answer to both is token"));
   CHECK_THAT(message(kClean, kClean, kAnswers),
-             Catch::Contains("--clean, --corrupt: the logits of tokens 2 and 6 differ by "));
+             Catch::Contains("clean: the logits of tokens 2 and 6 differ by "));
   CHECK_THROWS_AS(patch_heads(model, kClean, kCorrupt, {.answer = 11}), ShapeError);
 }

@@ -66,20 +66,20 @@ TEST_CASE("patterns that cannot be meant are refused", "[train][freeze][errors]"
       "; some are tok.weight, pos.weight, blocks.0.ln1.weight, "
       "blocks.0.attn.w_q.weight";
   CHECK_THROWS_AS(frozen("head.*"), UsageError);
-  CHECK_THROWS_WITH(frozen("tok.*,head.*"), "--freeze: 'head.*' fits no parameter" + some);
-  CHECK_THROWS_WITH(frozen("tok"), "--freeze: 'tok' fits no parameter" + some);
+  CHECK_THROWS_WITH(frozen("tok.*,head.*"), "freeze: 'head.*' fits no parameter" + some);
+  CHECK_THROWS_WITH(frozen("tok"), "freeze: 'tok' fits no parameter" + some);
   CHECK_THROWS_WITH(frozen("tok.weight, pos.weight"),
-                    "--freeze: ' pos.weight' fits no parameter" + some);
-  CHECK_THROWS_WITH(frozen("tok.weight,"), "--freeze: '' fits no parameter" + some);
-  CHECK_THROWS_WITH(frozen("*"), "--freeze: '*' leaves no parameter to train");
+                    "freeze: ' pos.weight' fits no parameter" + some);
+  CHECK_THROWS_WITH(frozen("tok.weight,"), "freeze: '' fits no parameter" + some);
+  CHECK_THROWS_WITH(frozen("*"), "freeze: '*' leaves no parameter to train");
   CHECK_THROWS_WITH(frozen("blocks.*,tok.*,pos.*,ln_f.*"),
-                    "--freeze: 'blocks.*,tok.*,pos.*,ln_f.*' leaves no parameter to train");
+                    "freeze: 'blocks.*,tok.*,pos.*,ln_f.*' leaves no parameter to train");
   auto model = frozen("");
   CHECK_THROWS_AS(freeze(model, "tok.weight,nothing"), UsageError);
   CHECK(frozen_in(model).empty());
   Training<double> t(kSmallModel, kSmallTraining, 1);
   CHECK_THROWS_WITH(Trainer<double>(t.model, freezing("*"), t.text, 1),
-                    "--freeze: '*' leaves no parameter to train");
+                    "freeze: '*' leaves no parameter to train");
 }
 
 TEST_CASE("a frozen parameter gets no gradient and the others get the same", "[train][freeze]") {

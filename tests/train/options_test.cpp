@@ -38,36 +38,38 @@ TEST_CASE("the default training options are possible", "[train][options]") {
 }
 
 TEST_CASE("impossible counts are refused by option and value", "[train][options][errors]") {
-  CHECK(refusal([](auto& o) { o.batch = 0; }) == "--batch: 0 is not 1 or more");
-  CHECK(refusal([](auto& o) { o.accumulate = 0; }) == "--accumulate: 0 is not 1 or more");
-  CHECK(refusal([](auto& o) { o.steps = -5; }) == "--steps: -5 is not 1 or more");
-  CHECK(refusal([](auto& o) { o.warmup = -1; }) == "--warmup: -1 is not 0 or more");
-  CHECK(refusal([](auto& o) { o.eval_every = 0; }) == "--eval-every: 0 is not 1 or more");
-  CHECK(refusal([](auto& o) { o.eval_batches = 0; }) == "--eval-batches: 0 is not 1 or more");
+  CHECK(refusal([](auto& o) { o.batch = 0; }) == "batch: must be in [1, 1048576], got 0");
+  CHECK(refusal([](auto& o) { o.accumulate = 0; }) == "accumulate: must be in [1, 1048576], got 0");
+  CHECK(refusal([](auto& o) { o.steps = -5; }) == "steps: must be >= 1, got -5");
+  CHECK(refusal([](auto& o) { o.warmup = -1; }) == "warmup: must be >= 0, got -1");
+  CHECK(refusal([](auto& o) { o.eval_every = 0; }) == "eval-every: must be >= 1, got 0");
+  CHECK(refusal([](auto& o) { o.eval_batches = 0; }) == "eval-batches: must be >= 1, got 0");
 }
 
 TEST_CASE("impossible rates are refused by option and value", "[train][options][errors]") {
-  CHECK(refusal([](auto& o) { o.lr = 0; }) == "--lr: 0 is not above 0");
-  CHECK(refusal([](auto& o) { o.lr = -1; }) == "--lr: -1 is not above 0");
-  CHECK(refusal([](auto& o) { o.lr = kNaN; }) == "--lr: nan is not above 0");
-  CHECK(refusal([](auto& o) { o.lr = kInf; }) == "--lr: inf is not above 0");
-  CHECK(refusal([](auto& o) { o.min_lr = -1; }) == "--min-lr: -1 is not from 0 to --lr 0.001");
-  CHECK(refusal([](auto& o) { o.min_lr = 0.5; }) == "--min-lr: 0.5 is not from 0 to --lr 0.001");
-  CHECK(refusal([](auto& o) { o.min_lr = kNaN; }) == "--min-lr: nan is not from 0 to --lr 0.001");
-  CHECK(refusal([](auto& o) { o.weight_decay = -0.1; }) == "--weight-decay: -0.1 is not 0 or more");
-  CHECK(refusal([](auto& o) { o.weight_decay = kInf; }) == "--weight-decay: inf is not 0 or more");
-  CHECK(refusal([](auto& o) { o.beta1 = 1; }) == "--beta1: 1 is not in [0, 1)");
-  CHECK(refusal([](auto& o) { o.beta2 = -0.5; }) == "--beta2: -0.5 is not in [0, 1)");
-  CHECK(refusal([](auto& o) { o.beta2 = kNaN; }) == "--beta2: nan is not in [0, 1)");
-  CHECK(refusal([](auto& o) { o.clip = -1; }) == "--clip: -1 is not 0 or more");
-  CHECK(refusal([](auto& o) { o.clip = kNaN; }) == "--clip: nan is not 0 or more");
+  CHECK(refusal([](auto& o) { o.lr = 0; }) == "lr: must be finite and > 0, got 0");
+  CHECK(refusal([](auto& o) { o.lr = -1; }) == "lr: must be finite and > 0, got -1");
+  CHECK(refusal([](auto& o) { o.lr = kNaN; }) == "lr: must be finite and > 0, got nan");
+  CHECK(refusal([](auto& o) { o.lr = kInf; }) == "lr: must be finite and > 0, got inf");
+  CHECK(refusal([](auto& o) { o.min_lr = -1; }) == "min-lr: must be in [0, lr 0.001], got -1");
+  CHECK(refusal([](auto& o) { o.min_lr = 0.5; }) == "min-lr: must be in [0, lr 0.001], got 0.5");
+  CHECK(refusal([](auto& o) { o.min_lr = kNaN; }) == "min-lr: must be in [0, lr 0.001], got nan");
+  CHECK(refusal([](auto& o) { o.weight_decay = -0.1; }) ==
+        "weight-decay: must be finite and >= 0, got -0.1");
+  CHECK(refusal([](auto& o) { o.weight_decay = kInf; }) ==
+        "weight-decay: must be finite and >= 0, got inf");
+  CHECK(refusal([](auto& o) { o.beta1 = 1; }) == "beta1: must be in [0, 1), got 1");
+  CHECK(refusal([](auto& o) { o.beta2 = -0.5; }) == "beta2: must be in [0, 1), got -0.5");
+  CHECK(refusal([](auto& o) { o.beta2 = kNaN; }) == "beta2: must be in [0, 1), got nan");
+  CHECK(refusal([](auto& o) { o.clip = -1; }) == "clip: must be finite and >= 0, got -1");
+  CHECK(refusal([](auto& o) { o.clip = kNaN; }) == "clip: must be finite and >= 0, got nan");
 }
 
 TEST_CASE("a trainer takes no impossible options", "[train][options][errors]") {
   Rng rng(1);
   Decoder<float> model({.vocab = 4, .layers = 1, .heads = 1, .width = 4, .context = 4}, rng);
   const TextSource text(Split(), 4);
-  CHECK_THROWS_WITH(Trainer<float>(model, {.lr = 0}, text, 1), "--lr: 0 is not above 0");
+  CHECK_THROWS_WITH(Trainer<float>(model, {.lr = 0}, text, 1), "lr: must be finite and > 0, got 0");
 }
 
 TEST_CASE("the learning rate never starts at zero and reaches its peak after the warm-up",

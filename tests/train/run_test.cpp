@@ -310,10 +310,10 @@ TEST_CASE("a configuration with a number that is no such number is refused by fi
 TEST_CASE("a configuration that cannot be is refused by file", "[train][run][errors]") {
   const Damaged config("config.json");
   const auto at = [](const char* text) { return json::json_pointer(text); };
-  CHECK(mentions(config.with(at("/model/heads"), 3), {"--heads: 3 does not divide --width 16"}));
+  CHECK(mentions(config.with(at("/model/heads"), 3), {"heads: must divide width 16, got 3"}));
   config.with(at("/model/width"), -16);
   config.with(at("/model/dropout"), 1.5);
-  CHECK(mentions(config.with(at("/train/lr"), -1), {"--lr: -1 is not above 0"}));
+  CHECK(mentions(config.with(at("/train/lr"), -1), {"lr: must be finite and > 0, got -1"}));
   config.with(at("/train/batch"), 0);
 }
 

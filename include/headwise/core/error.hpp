@@ -23,6 +23,12 @@ struct UsageError : Error {
   using Error::Error;
 };
 
+/// A parameter that cannot be: "<parameter>: must be <rule>, got <value>". The parameter's name is
+/// that of visit(), of config.json's key and of the option, which the program puts dashes before.
+struct ParameterError : UsageError {
+  using UsageError::UsageError;
+};
+
 /// A file is missing, cut short or malformed.
 struct DataError : Error {
   using Error::Error;

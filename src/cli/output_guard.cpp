@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <fstream>
 
 #include "headwise/core/file.hpp"
 #include "headwise/core/printable.hpp"
@@ -17,10 +16,9 @@ namespace fs = std::filesystem;
 
 /// The first bytes of a file.
 std::string beginning_of(const std::string& path) {
-  std::string bytes(std::size_t{1} << 16, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(bytes.data(), std::ssize(bytes));
-  bytes.resize(static_cast<std::size_t>(file.gcount()));
+  const InputFile file(path);
+  std::string bytes(std::min<std::uint64_t>(file.size(), std::size_t{1} << 16), '\0');
+  file.read_at(0, bytes.data(), bytes.size());
   return bytes;
 }
 

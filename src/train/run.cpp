@@ -18,6 +18,11 @@ Directory existing(const std::string& folder) {
   return Directory(folder);
 }
 
+void require_unlocked(const Directory& directory) {
+  const std::string holder = FolderLock::holder(directory);
+  require<DataError>(holder.empty(), "{}: is in use by {}", printable(directory.path()), holder);
+}
+
 }  // namespace
 
 Run::Run(Directory directory, std::shared_ptr<const FolderLock> lock, const RunConfig& config,
@@ -31,8 +36,7 @@ Run::Run(Directory directory, std::shared_ptr<const FolderLock> lock, const RunC
 void Run::require_free(const std::string& folder, bool force) {
   if (!std::filesystem::is_directory(folder)) return;
   const Directory directory(folder);
-  const std::string holder = FolderLock::holder(directory);
-  require<DataError>(holder.empty(), "{}: is in use by {}", printable(folder), holder);
+  require_unlocked(directory);
   require_replaceable(directory, force);
 }
 
@@ -72,6 +76,7 @@ Run Run::open(const std::string& folder) { return opened(existing(folder), nullp
 
 Run Run::resume(const std::string& folder) {
   Directory directory = existing(folder);
+  require_unlocked(directory);  // also one that has only begun to write its files
   require<DataError>(directory.has(kConfig), "{}: no such file",
                      printable(directory.path(kConfig)));
   auto lock = std::make_shared<const FolderLock>(directory);

@@ -156,8 +156,9 @@ auto made(Fault fault, F real) {
   return fault == Fault::error ? decltype(real())(-1) : real();
 }
 
-int open_file(const char* call, int folder, const char* name, int flags, mode_t mode) {
-  return made(next_of_name(call, folder, name, (flags & O_CREAT) != 0),
+int open_file(int folder, const char* name, int flags, mode_t mode) {
+  const bool creates = (flags & O_CREAT) != 0;
+  return made(next_of_name(creates ? "create" : "open", folder, name, creates),
               [&] { return static_cast<int>(::syscall(SYS_openat, folder, name, flags, mode)); });
 }
 
@@ -180,13 +181,13 @@ mode_t mode_of(int flags, std::va_list rest) {
 
 }  // namespace
 
-#define OPEN(name)                                         \
-  EXPORT int name(const char* path, int flags, ...) {      \
-    std::va_list rest;                                     \
-    va_start(rest, flags);                                 \
-    const mode_t mode = mode_of(flags, rest);              \
-    va_end(rest);                                          \
-    return open_file("open", AT_FDCWD, path, flags, mode); \
+#define OPEN(name)                                    \
+  EXPORT int name(const char* path, int flags, ...) { \
+    std::va_list rest;                                \
+    va_start(rest, flags);                            \
+    const mode_t mode = mode_of(flags, rest);         \
+    va_end(rest);                                     \
+    return open_file(AT_FDCWD, path, flags, mode);    \
   }
 #define OPEN_AT(name)                                             \
   EXPORT int name(int folder, const char* path, int flags, ...) { \
@@ -194,7 +195,7 @@ mode_t mode_of(int flags, std::va_list rest) {
     va_start(rest, flags);                                        \
     const mode_t mode = mode_of(flags, rest);                     \
     va_end(rest);                                                 \
-    return open_file("open", folder, path, flags, mode);          \
+    return open_file(folder, path, flags, mode);                  \
   }
 OPEN(open)
 OPEN(open64)

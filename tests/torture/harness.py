@@ -10,8 +10,9 @@ import subprocess
 
 MODEL = "--layers 1 --heads 1 --width 8 --context 8 --batch 2 --eval-batches 1".split()
 STATE, LOG = "last.safetensors", "log.jsonl"
+LOCK = ".headwise-lock"  # says who had it last; it stays
 # Calls that change what is on the disk; a kill before any other is a kill before the next of these.
-CHANGES = {"open", "write", "fsync", "rename", "link", "unlink", "mkdir", "ftruncate", "chmod"}
+CHANGES = {"create", "write", "fsync", "rename", "link", "unlink", "mkdir", "ftruncate", "chmod"}
 TIMEOUT = 60  # seconds that nothing here takes, on any machine
 
 
@@ -102,7 +103,8 @@ def log_lines(folder):
 
 def snapshot(folder):
     """A run's files by name; the log's lines without what depends on time."""
-    files = {name: read(os.path.join(folder, name)) for name in sorted(os.listdir(folder))}
+    files = {name: read(os.path.join(folder, name)) for name in sorted(os.listdir(folder))
+             if name != LOCK}
     files[LOG] = log_lines(folder)
     return files
 

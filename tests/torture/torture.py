@@ -23,7 +23,7 @@ from harness import (CHANGES, MODEL, STATE, Failures, Program, Training, chosen,
                      steps_of, text_of)
 
 # What a call may fail with; EINTR and a short count are no failures, but a matter of calling again.
-ERRORS = {"open": ["EIO", "ENOSPC", "EMFILE", "EACCES"], "read": ["EIO", "EINTR", "short"],
+ERRORS = {"open": ["EIO", "EMFILE", "EACCES"], "create": ["EIO", "ENOSPC", "EACCES"], "read": ["EIO", "EINTR", "short"],
           "write": ["ENOSPC", "EIO", "EDQUOT", "EINTR", "short"],
           "fsync": ["EIO", "ENOSPC"], "rename": ["EIO", "ENOSPC"], "link": ["EIO"],
           "close": ["EIO", "EDQUOT", "EINTR"], "ftruncate": ["EIO", "ENOSPC"], "unlink": ["EIO"],
@@ -225,15 +225,16 @@ class Torture:
         training = self.plain
         folder = training.folder()
         options = ["train", "--data", self.text, "--out", folder, "--threads", "1", "--steps",
-                   "100000000", "--eval-every", "100000000", *MODEL]
-        process = self.program.start(options)
-        time.sleep(0.3 + 0.3 * self.rng.random())
+                   "100000000", "--eval-every", "100000000", "--json", *MODEL]
+        process = self.program.start([*options, "--sample-every", "20"])
+        process.stdout.readline()  # it has done 20 steps
+        time.sleep(0.1 * self.rng.random())
         process.send_signal(getattr(signal, name))
         result = self.program.wait(process)
         self.failures.count("signals")
         case = f"{name} from outside"
         steps = steps_of(folder) if os.path.exists(folder) else 0
-        if not self.failures.check(steps > 0, "lost", case, str(result)):
+        if not self.failures.check(steps >= 20, "lost", case, str(result)):
             return
         again = training.folder()
         options[options.index(folder)] = again

@@ -80,7 +80,8 @@ bool take_permissions(int fd, const struct ::stat& old) {
   if (::fchown(fd, old.st_uid, old.st_gid) != 0 &&
       ::fchown(fd, static_cast<::uid_t>(-1), old.st_gid) != 0)
     mode = (mode & 0707) | ((mode & 07) << 3);  // another group: it may what all others may
-  return ::fchmod(fd, mode) == 0 || errno == EPERM || errno == ENOTSUP || errno == ENOSYS;
+  return again([&] { return ::fchmod(fd, mode); }) == 0 || errno == EPERM || errno == ENOTSUP ||
+         errno == ENOSYS;
 }
 
 /// Where a path leads in the end; a link to nothing leads to what it names.
@@ -203,10 +204,11 @@ void AtomicFile::finish() {
   Descriptor copy(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
   if (!copy.open() || !copy.close()) fail();
   const int folder = folder_->get();
-  if (::renameat(folder, temporary_.c_str(), folder, name_.c_str()) != 0) fail();
+  if (again([&] { return ::renameat(folder, temporary_.c_str(), folder, name_.c_str()); }) != 0)
+    fail();
   (void)file_.close();
-  require<DataError>(sync_folder(folder),
-                     "{}: replaced, but its folder could not be flushed to the disk: {}",
+  const bool synced = sync_folder(folder);  // before its errno is read
+  require<DataError>(synced, "{}: replaced, but its folder could not be flushed to the disk: {}",
                      printable_path(path_), system_error());
 }
 

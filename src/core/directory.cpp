@@ -89,8 +89,8 @@ void Directory::append(const std::string& name, std::string_view bytes) const {
   require<DataError>(S_ISREG(status.st_mode), "{}: is not a regular file", printable_path(full));
   if (!write_all(file.get(), bytes) || again([&] { return ::fsync(file.get()); }) != 0) {
     const int reason = errno;
-    // No half of a line stays, where that can be helped.
-    if (::ftruncate(file.get(), status.st_size) == 0) errno = reason;
+    [[maybe_unused]] const int cut = ::ftruncate(file.get(), status.st_size);  // no half line
+    errno = reason;
     fail_at(full, kFailed);
   }
   if (!file.close() || (is_new && !sync_folder(descriptor()))) fail_at(full, kFailed);

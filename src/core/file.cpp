@@ -64,8 +64,8 @@ InputFile::InputFile(Descriptor file, std::string path, Accept accept)
   require<DataError>(file_.open() || errno != ENOENT, "{}: no such file", shown);
   require<DataError>(file_.open(), "{}: cannot be opened: {}", shown, system_error());
   struct ::stat status {};
-  require<DataError>(::fstat(file_.get(), &status) == 0, "{}: cannot be read: {}", shown,
-                     system_error());
+  const bool known = ::fstat(file_.get(), &status) == 0;  // before its errno is read
+  require<DataError>(known, "{}: cannot be read: {}", shown, system_error());
   require<DataError>(!S_ISDIR(status.st_mode), "{}: is a folder, not a file", shown);
   regular_ = S_ISREG(status.st_mode);
   require<DataError>(regular_ || accept == Accept::any, "{}: is not a regular file", shown);

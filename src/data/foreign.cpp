@@ -69,8 +69,8 @@ bool is_utf32(std::string_view bytes, bool little) {
   return true;
 }
 
-/// UTF-16: some high bytes are 0, and no low byte is; and there is a space or a line's end, which
-/// texts with zeros between their parts seldom have just before one.
+/// UTF-16: an eighth of the high bytes is 0, and no low byte is; and there is a space or a line's
+/// end, which texts with zeros between their parts seldom have just before one.
 std::string_view utf16_of(std::string_view bytes) {
   std::size_t zeros[2] = {}, blanks[2] = {};  // at even and at odd bytes; beside such a zero
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -80,7 +80,7 @@ std::string_view utf16_of(std::string_view bytes) {
     blanks[i % 2] += low < bytes.size() && (bytes[low] == ' ' || bytes[low] == '\n');
   }
   const auto enough = [&](std::size_t at) {
-    return zeros[1 - at] == 0 && blanks[at] > 0 && zeros[at] * 32 >= bytes.size();
+    return zeros[1 - at] == 0 && blanks[at] > 0 && zeros[at] * 16 >= bytes.size();
   };
   if (enough(1)) return "UTF-16LE without a byte-order mark";
   if (enough(0)) return "UTF-16BE without a byte-order mark";

@@ -3,8 +3,8 @@
 
 #include "headwise/data/task.hpp"
 #include "headwise/data/tokenizer.hpp"
-#include "support/catch.hpp"
 #include "support/bytes.hpp"
+#include "support/catch.hpp"
 #include "support/files.hpp"
 
 using namespace headwise;
@@ -71,6 +71,9 @@ TEST_CASE("what is UTF-8 is a text, whatever it begins with", "[data]") {
         std::string(4095, 'a') + "\xC3\xBC"s,  // cut within a character where one looks no further
         "one\0two\0three\0"s, "\0"s, "a\0"s})
     CHECK(foreign_format(text).empty());
+  std::string records;  // a zero after a space, always at an odd byte
+  for (int i = 0; i < 30; ++i) records += "one two three four \0"s;
+  CHECK(foreign_format(records).empty());
   CHECK(foreign_format("it\x92s").empty());  // no text, but nothing known either
 }
 

@@ -7,7 +7,6 @@
 #include <numbers>
 #include <sstream>
 #include <system_error>
-#include <typeinfo>
 
 #include "cli/json.hpp"
 #include "cli/progress.hpp"
@@ -288,9 +287,8 @@ int train_loop(const CallOptions& c, const std::string& program, const Run& run,
   } catch (const std::system_error&) {  // of standard output
     if (trainer.steps_done() > saved) save(false);
     throw;
-  } catch (const Error& e) {
+  } catch (const headwise::NotFinite& e) {
     progress.clear();
-    if (typeid(e) != typeid(Error)) throw;  // of a file, not of the numbers
     throw Error(fmt::format("{}; {}", e.what(), way_back(program, run, saved)));
   }
   progress.clear();

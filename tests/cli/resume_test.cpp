@@ -153,7 +153,12 @@ TEST_CASE("a training that does not stay finite says how to go back, and that wo
           "[cli][resume][errors]") {
   const Folder folder;
   const std::string run = folder / "run", none = folder / "none";
-  const Result early = headwise_program("train --steps 9 --lr 1e100 --out " + none + kTiny);
+  const Result never = headwise_program("train --steps 9 --lr 1e100 --out " + none + kTiny);
+  CHECK(never.code == 2);
+  CHECK_THAT(never.err, Catch::Contains("--lr: 1e+100 is not a finite number in this precision"));
+  CHECK(!std::filesystem::exists(none));
+  const Result early =
+      headwise_program("train --steps 50 --lr 1e30 --clip 0 --out " + none + kTiny);
   CHECK(early.code == 1);
   CHECK_THAT(early.err, Catch::Contains("nothing was saved in " + none + "; start again with"));
   CHECK(!std::filesystem::exists(none + "/model.safetensors"));

@@ -41,8 +41,8 @@ struct EvalRecord {
 template <Real T>
 class Trainer {
  public:
-  /// Throws UsageError as options.validate() and freeze() do. Model and source are the caller's;
-  /// the model is trained in place.
+  /// Throws UsageError as options.validate() and freeze() do, and for a rate that is not finite in
+  /// precision T. Model and source are the caller's; the model is trained in place.
   Trainer(Decoder<T>& model, const TrainOptions& options, const Source& source, std::uint64_t seed);
 
   /// One update. Throws, before anything has changed, Error when none of its labels counts or a

@@ -51,8 +51,10 @@ std::vector<Group> groups_of(const Decoder<T>& model, const std::vector<Batch>& 
           "groups: {} single effects for {} layers of {} heads", singles.each.size(),
           model.config.layers, heads);
   const Effects joint = effects_of(model, batches, sets, seed);
-  require(singles.by_sequence.size() == singles.each.size() && singles.counts == joint.counts,
-          "groups: the single effects are not those of these batches");
+  const auto fits = [&](const auto& rises) { return rises.size() == joint.counts.size(); };
+  require(singles.by_sequence.size() == singles.each.size() &&
+              std::ranges::all_of(singles.by_sequence, fits),
+          "groups: the single effects are not those of {} sequences", joint.counts.size());
   std::vector<Group> groups;
   for (std::size_t i = 0; i < sets.size(); ++i) {
     Group& g = groups.emplace_back();

@@ -39,15 +39,16 @@ TEST_CASE("study writes over its own files only", "[cli][guard]") {
     check_kept(weights, study + "--force --patterns " + path, weights + ", a file of the run");
 
   // What was there before by the same option is replaced, and what is empty.
-  const std::string json = folder / "j", page = folder / "p", patterns = folder.file("e", "");
-  const std::string all = study + "--json " + json + " --out " + page + " --patterns " + patterns;
+  const std::string document = folder / "j", page = folder / "p", patterns = folder.file("e", "");
+  const std::string all =
+      study + "--json " + document + " --out " + page + " --patterns " + patterns;
   REQUIRE(headwise_program(all).code == 0);
-  const std::string before = contents(json);
+  const std::string before = contents(document);
   CHECK(headwise_program(all).code == 0);
-  CHECK(contents(json) == before);
+  CHECK(contents(document) == before);
   CHECK(headwise_program(study + "--json /dev/null").code == 0);
   // But not by another option.
-  check_kept(json, study + "--out " + json, "is no page that headwise wrote");
+  check_kept(document, study + "--out " + document, "is no page that headwise wrote");
   check_kept(page, study + "--patterns " + page, "has no patterns that study wrote");
   check_kept(patterns, study + "--json " + patterns, "is no JSON that study wrote");
 

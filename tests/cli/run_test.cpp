@@ -8,7 +8,7 @@ using nlohmann::json;
 namespace {
 
 /// log.jsonl without what depends on time.
-std::vector<json> log_of(const std::string& run) {
+std::vector<json> run_log(const std::string& run) {
   std::vector<json> all = lines(contents(run + "/log.jsonl"));
   for (json& line : all) line.erase("tokens_per_second");
   return all;
@@ -17,7 +17,7 @@ std::vector<json> log_of(const std::string& run) {
 void same_run(const std::string& a, const std::string& b) {
   CHECK(contents(a + "/last.safetensors") == contents(b + "/last.safetensors"));
   CHECK(contents(a + "/model.safetensors") == contents(b + "/model.safetensors"));
-  CHECK(log_of(a) == log_of(b));
+  CHECK(run_log(a) == run_log(b));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ const std::string kModel =
     "--eval-batches 2 ";
 
 /// Standard error of a command that must exit with `code`.
-std::string refusal(const std::string& arguments, int code = 2) {
+std::string command_refusal(const std::string& arguments, int code = 2) {
   const Result r = headwise_program(arguments);
   CHECK(r.code == code);
   CHECK(r.out.empty());
@@ -47,9 +47,9 @@ TEST_CASE("a task is trained, resumed, examined and asked", "[cli][task]") {
   }
   r = headwise_program("sample --threads 1 --samples 2 " + run);  // asks for copies of its own
   CHECK(r.code == 0);
-  CHECK(refusal("eval --data x " + run) ==
+  CHECK(command_refusal("eval --data x " + run) ==
         "headwise: --data: x, but " + run + " was trained on the task copy, not on a text\n");
-  CHECK(refusal("train --length 4 --resume " + run) ==
+  CHECK(command_refusal("train --length 4 --resume " + run) ==
         "headwise: --length: belongs to the run " + run + " and cannot change on --resume\n");
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("a file of questions and answers is a task", "[cli][task]") {
   CHECK(lines(r.out).back()["steps"] == 3);
   CHECK(headwise_program("train --resume " + run + " --steps 4 --threads 1").code == 0);
   (void)folder.file("sums.tsv", table + "50+1\t51\n");
-  CHECK(refusal("train --resume " + run + " --steps 5", 1)
+  CHECK(command_refusal("train --resume " + run + " --steps 5", 1)
             .find("is not the one the run was started") != std::string::npos);
 }
 
@@ -96,22 +96,23 @@ TEST_CASE("few validation examples are examined once each", "[cli][task]") {
 TEST_CASE("what cannot be a task is refused before there is a folder", "[cli][task][errors]") {
   const Folder folder;
   const std::string out = " --out " + (folder / "run");
-  CHECK(refusal("train --task copi" + out) ==
+  CHECK(command_refusal("train --task copi" + out) ==
         "headwise: --task: 'copi' is none of copy, induction, and no file (FILE.tsv: a file's name "
         "has a '.' or '/' in it)\n");
-  CHECK(refusal("train --task copy --data x" + out) ==
+  CHECK(command_refusal("train --task copy --data x" + out) ==
         "headwise: --data: x and --task copy exclude each other\n");
-  CHECK(refusal("train --length 4" + out) ==
+  CHECK(command_refusal("train --length 4" + out) ==
         "headwise: --length: 4 is for --task, and there is none\n");
-  CHECK(refusal("train --task copy --tokenizer byte" + out) ==
+  CHECK(command_refusal("train --task copy --tokenizer byte" + out) ==
         "headwise: --tokenizer: byte, but a task's tokens are its characters\n");
-  CHECK(refusal("train --task copy --context 12" + out) ==
+  CHECK(command_refusal("train --task copy --context 12" + out) ==
         "headwise: --context: 12 tokens are too few for the task copy, which needs 41\n");
-  CHECK(refusal("train --task ./no.tsv" + out, 1).find("./no.tsv") != std::string::npos);
-  CHECK(refusal("train --min-count 3" + out) ==
+  CHECK(command_refusal("train --task ./no.tsv" + out, 1).find("./no.tsv") != std::string::npos);
+  CHECK(command_refusal("train --min-count 3" + out) ==
         "headwise: --min-count: 3 is for --tokenizer word, not char\n");
-  CHECK(refusal("train --preset tiny" + out).starts_with("headwise: --preset: 'tiny' is none of "));
-  CHECK(refusal("train --sample-every -1" + out) ==
+  CHECK(command_refusal("train --preset tiny" + out)
+            .starts_with("headwise: --preset: 'tiny' is none of "));
+  CHECK(command_refusal("train --sample-every -1" + out) ==
         "headwise: --sample-every: must be >= 0, got -1\n");
   CHECK(!std::filesystem::exists(folder / "run"));
 }
@@ -156,16 +157,16 @@ TEST_CASE("a run starts from another's weights and tokens", "[cli][init]") {
   };
   CHECK(loss(one) == Approx(loss(two)).epsilon(1e-4));  // a step of 1e-9 changes next to nothing
   const std::string three = " --steps 1 --threads 1 --out " + (folder / "three");
-  CHECK(refusal("train --data " + strange + " --init-from " + one + three, 1) ==
+  CHECK(command_refusal("train --data " + strange + " --init-from " + one + three, 1) ==
         "headwise: " + strange +
             ": text: character 'd' (U+0064) at index 3 is not one of the 5 characters of the "
             "training text\n");
   for (const std::string option : {"--width 16", "--heads 1", "--gelu tanh", "--context 4"})
-    CHECK(refusal("train --data " + other + " --init-from " + one + " " + option + three)
+    CHECK(command_refusal("train --data " + other + " --init-from " + one + " " + option + three)
               .starts_with("headwise: " + option.substr(0, option.find(' ')) + ": "));
-  CHECK(refusal("train --init-from " + one + " --preset toy" + three) ==
+  CHECK(command_refusal("train --init-from " + one + " --preset toy" + three) ==
         "headwise: --preset: toy and --init-from " + one + " exclude each other\n");
-  CHECK(refusal("train --init-from " + (folder / "no") + three, 1) ==
+  CHECK(command_refusal("train --init-from " + (folder / "no") + three, 1) ==
         "headwise: " + (folder / "no") + ": no such run folder\n");
   CHECK(!std::filesystem::exists(folder / "three"));
 }

@@ -173,7 +173,7 @@ TEST_CASE("prompts that cannot be patched are refused in the user's words", "[st
   CHECK(message(kClean, kCorrupt, {.answer = 4, .wrong = 4}) ==
         "clean: the answer to it and to corrupt is token 4; patching needs prompts with different "
         "answers");
-  CHECK_THAT(message(kClean, kClean), Catch::Contains("the answer to both is token"));
+  CHECK_THAT(message(kClean, kClean), Catch::Contains("the answer to it and to corrupt is token"));
   CHECK_THAT(message(kClean, kClean, kAnswers),
              Catch::Contains("clean: the logits of tokens 2 and 6 differ by "));
   CHECK_THROWS_AS(patch_heads(model, kClean, kCorrupt, {.answer = 11}), ShapeError);

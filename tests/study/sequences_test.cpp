@@ -166,7 +166,7 @@ TEST_CASE("of a task's few validation sequences each is studied once", "[study]"
   CHECK(data_sequences(Five(), 4, 1).batch.inputs.values == std::vector<Id>{7});
 }
 
-TEST_CASE("patterns come block by block, the same bits as alone", "[study]") {
+TEST_CASE("patterns come block by block, the same as alone", "[study]") {
   const ModelConfig config{.vocab = 11, .layers = 2, .heads = 2, .width = 8, .context = 400};
   const Decoder<float> model = test::rough_decoder<float>(config, 3);
   const Sequences all{{test::random_ids({7, 400}, 11, 1), test::random_ids({7, 400}, 11, 2)},
@@ -185,6 +185,7 @@ TEST_CASE("patterns come block by block, the same bits as alone", "[study]") {
   CHECK(largest == 5);
   for_each_pattern<float>(model, all.range(6, 7), [&](const SeenLayer<float>& seen) {
     CHECK(seen.first == 0);
-    CHECK(test::same_bits(seen.pattern.reshape({2, 400, 400}), found[{seen.layer, 6}]));
+    // A product's last bits may depend on its number of rows, by the BLAS's kernels.
+    CHECK(test::relative_gap(seen.pattern.reshape({2, 400, 400}), found[{seen.layer, 6}]) < 1e-5);
   });
 }

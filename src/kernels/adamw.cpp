@@ -17,7 +17,8 @@ bool adamw(const AdamwStep<T>& s, const T* g, T* m, T* v, T* p, Index n) {
              beta2 = hn::Set(d, s.beta2), rest1 = hn::Set(d, T(1) - s.beta1),
              rest2 = hn::Set(d, T(1) - s.beta2), eps = hn::Set(d, s.eps), keep = hn::Set(d, s.keep),
              rate = hn::Set(d, s.rate), unbias2 = hn::Set(d, s.unbias2);
-  auto odd = hn::Zero(d);  // NaN where something is not finite: 0 times that is NaN
+  const auto zero = hn::Zero(d);
+  auto odd = zero;  // NaN once something is not finite: 0 times that is NaN, and Or keeps its bits
   const auto grad = [&](auto up) HWY_ATTR { return hn::Mul(up, grad_scale); };
   // In runs that stay in the nearest cache, so that memory is read and written once.
   constexpr Index kRun = 1024;
@@ -40,7 +41,7 @@ bool adamw(const AdamwStep<T>& s, const T* g, T* m, T* v, T* p, Index n) {
         [&](auto old, auto mean, auto square) HWY_ATTR {
           const auto size = hn::Add(hn::Sqrt(hn::Mul(square, unbias2)), eps);
           const auto next = hn::Sub(hn::Mul(keep, old), hn::Div(hn::Mul(rate, mean), size));
-          odd = hn::MulAdd(hn::Zero(d), next, hn::MulAdd(hn::Zero(d), square, odd));
+          odd = hn::Or(odd, hn::Or(hn::Mul(zero, next), hn::Mul(zero, square)));
           return next;
         },
         p + i, m + i, v + i);

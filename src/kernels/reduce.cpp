@@ -55,10 +55,11 @@ double sum_squares(const T* x, Index n) {
 template <class T>
 bool all_finite(Mat<const T> x) {
   const hn::ScalableTag<T> d;
-  auto odd = hn::Zero(d);  // NaN once something is not finite: 0 times that is NaN
+  const auto zero = hn::Zero(d);
+  auto odd = zero;  // NaN once something is not finite: 0 times that is NaN, and Or keeps its bits
   for (Index r = 0; r < x.rows; ++r)
     scan(
-        d, x.cols, T(0), [&](auto v) HWY_ATTR { odd = hn::MulAdd(hn::Zero(d), v, odd); },
+        d, x.cols, T(0), [&](auto v) HWY_ATTR { odd = hn::Or(odd, hn::Mul(zero, v)); },
         x.data + r * x.ld);
   return hn::AllFalse(d, hn::IsNaN(odd));
 }

@@ -1,4 +1,5 @@
-// Shows how far work is: a bar on a terminal, a line every ten seconds elsewhere. On standard error.
+// Shows how far work is: a bar on a terminal, a line every ten seconds elsewhere. On standard
+// error.
 #pragma once
 
 #include <chrono>

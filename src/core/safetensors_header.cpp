@@ -238,12 +238,13 @@ void take_checksums(const std::string& path, std::string_view text, TensorHeader
   }
   const std::string value = std::move(found->second);
   header.metadata.erase(found);
-  check(value.starts_with(kKind) && value.size() == kKind.size() + kDigestDigits * (1 + order.size()));
+  check(value.starts_with(kKind) &&
+        value.size() == kKind.size() + kDigestDigits * (1 + order.size()));
   const std::size_t at = text.find(value);
   check(at != text.npos && header_digest(text, at) == value.substr(kKind.size(), kDigestDigits));
   for (std::size_t i = 0; i < order.size(); ++i) {
-    order[i]->checksum =
-        parse_digits(std::string_view(value).substr(kKind.size() + kDigestDigits * (1 + i), kDigestDigits));
+    order[i]->checksum = parse_digits(
+        std::string_view(value).substr(kKind.size() + kDigestDigits * (1 + i), kDigestDigits));
     check(order[i]->checksum.has_value());
   }
 }

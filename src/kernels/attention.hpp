@@ -75,7 +75,7 @@ struct AttentionPlan {
   Bias bias{};
   bool replaced = false;  ///< the pattern to apply is somebody's own: what it gives no weight is
                           ///< not seen, whatever the mask says
-  double dropout = 0;  ///< of the pattern; needs `random`
+  double dropout = 0;     ///< of the pattern; needs `random`
   std::optional<Rng> random{};
 
   /// Takes what the queries see, in all sequences or in each, and cuts it into blocks of query

@@ -25,8 +25,8 @@ Tensor<T> mean_loss(const std::vector<double>& loss, Index count) {
   return Tensor<T>({}, {static_cast<T>(count == 0 ? 0 : total / static_cast<double>(count))});
 }
 
-/// Throws ShapeError for a label that is neither kIgnore nor one of v classes, and when there is not
-/// one for each element of their shape.
+/// Throws ShapeError for a label that is neither kIgnore nor one of v classes, and when there is
+/// not one for each element of their shape.
 inline void require_labels(std::string_view op, const Ids& labels, Index v) {
   labels.check(op);
   for (std::size_t i = 0; i < labels.values.size(); ++i) {

@@ -116,7 +116,8 @@ TEST_CASE("an input that does not come back as it was is found", "[gradcheck]") 
 }
 
 TEST_CASE("a parameter that gets no gradient is named and proves nothing", "[gradcheck]") {
-  const Param<double> used{.value = kRuleInput, .grad = {}}, unused{.value = kRuleInput, .grad = {}};
+  const Param<double> used{.value = kRuleInput, .grad = {}},
+      unused{.value = kRuleInput, .grad = {}};
   const Subject<double> subject{[&](Tape<double>& tape) { return square(tape.use(used)); },
                                 {{"used", &used}, {"unused", &unused}}};
   const GradReport report = gradcheck(subject);
@@ -273,8 +274,8 @@ TEST_CASE("the report does not depend on the number of threads", "[gradcheck]") 
   std::vector<std::string> texts;
   for (const int n : {1, 2, 4}) {
     const Threads threads(n);
-    texts.push_back(describe(
-        gradcheck(f, {kRuleInput, random_tensor<double>({5, 4}, 1), random_tensor<double>({5}, 2)})));
+    texts.push_back(describe(gradcheck(
+        f, {kRuleInput, random_tensor<double>({5, 4}, 1), random_tensor<double>({5}, 2)})));
   }
   CHECK(texts[0] == texts[1]);
   CHECK(texts[0] == texts[2]);
@@ -290,7 +291,8 @@ TEST_CASE("options that cannot be are refused with their values", "[gradcheck][e
       GradOptions options;
       options.*number = value;
       CAPTURE(value);
-      CHECK_THROWS_AS(gradcheck([](const Vars& v) { return v[0]; }, {kRuleInput}, options), UsageError);
+      CHECK_THROWS_AS(gradcheck([](const Vars& v) { return v[0]; }, {kRuleInput}, options),
+                      UsageError);
     }
   CHECK_THROWS_AS(gradcheck([](const Vars& v) { return v[0]; }, {kRuleInput}, {.sample = -1}),
                   UsageError);
@@ -313,8 +315,9 @@ TEST_CASE("a report says why there was nothing to compare", "[gradcheck]") {
   CHECK(notes([](const Vars& v) { return square(v[1]); }, {kRuleInput, kRuleInput}) ==
         Notes{"input 0: no gradient reaches it, and the result does not change with it: there is "
               "nothing to prove"});
-  const GradReport cut = gradcheck(
-      [](const Vars& v) { return square(v[1]) + Var<double>(v[0].value()); }, {kRuleInput, kRuleInput});
+  const GradReport cut =
+      gradcheck([](const Vars& v) { return square(v[1]) + Var<double>(v[0].value()); },
+                {kRuleInput, kRuleInput});
   CHECK(cut.verdict == Verdict::fail);
   CHECK(cut.tensors.at(0).note == "no gradient reaches it, but the result changes with it");
 }
@@ -326,7 +329,8 @@ TEST_CASE("a report tells each note once, and how many elements were looked at",
       ++n;
     return n;
   };
-  const GradReport blind = gradcheck([](const Vars& v) { return square(v[1]); }, {kRuleInput, kRuleInput});
+  const GradReport blind =
+      gradcheck([](const Vars& v) { return square(v[1]); }, {kRuleInput, kRuleInput});
   CHECK(times(describe(blind), "no gradient reaches it") == 1);
   const Tensor<double> large = random_tensor<double>({100, 100}, 1);
   const GradReport some =

@@ -311,6 +311,5 @@ TEST_CASE("a state is loaded without a second copy of it", "[train][checkpoint][
   const std::int64_t before = test::peak_resident_bytes();
   fresh.trainer.load(folder / "last");
   CHECK(fresh.trainer.steps_done() == 1);
-  if (from_now.good())
-    CHECK(test::peak_resident_bytes() - before < state * 2 / 3 + state * 3 / 10);
+  if (from_now.good()) CHECK(test::peak_resident_bytes() - before < state * 2 / 3 + state * 3 / 10);
 }

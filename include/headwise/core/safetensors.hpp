@@ -20,8 +20,8 @@ namespace headwise {
 /// data are read when they are asked for.
 ///
 /// Limits: a header of 100 000 000 bytes, as the format's own reader (safetensors/src/tensor.rs,
-/// MAX_HEADER_SIZE); and of our own, 2^20 tensors, 2^16 texts of metadata of up to 2^24 bytes, names
-/// of 4096 bytes and 6 dimensions.
+/// MAX_HEADER_SIZE); and of our own, 2^20 tensors, 2^16 texts of metadata of up to 2^24 bytes,
+/// names of 4096 bytes and 6 dimensions.
 ///
 /// A file by TensorFileWriter has checksums, of its header and of each tensor. They are compared
 /// when the header and when a tensor is read, so that damage is found and named.

@@ -26,6 +26,7 @@
 #include "headwise/core/safetensors.hpp"
 #include "headwise/core/shape.hpp"
 #include "headwise/core/tensor.hpp"
+#include "headwise/data/packed_ids.hpp"
 #include "headwise/data/source.hpp"
 #include "headwise/data/stories.hpp"
 #include "headwise/data/task.hpp"

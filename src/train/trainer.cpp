@@ -78,8 +78,8 @@ Trainer<T>::Trainer(Decoder<T>& model, const TrainOptions& options, const Source
       adam_(
           {.weight_decay = options.weight_decay, .beta1 = options.beta1, .beta2 = options.beta2}) {
   options.validate();
-  require<UsageError>(std::isfinite(static_cast<T>(options.lr)),
-                      "--lr: {} is not a finite number in this precision", options.lr);
+  require<ParameterError>(std::isfinite(static_cast<T>(options.lr)),
+                          "lr: must be finite in this precision, got {}", options.lr);
   freeze(model_, options.freeze);
   state_.seed = seed;
   for_each_param(model_, [&](const std::string&, const Param<T>& p) {

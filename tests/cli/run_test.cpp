@@ -144,9 +144,9 @@ TEST_CASE("Ctrl-C saves first, and the run goes on as if nothing had happened", 
   const Folder folder;
   const std::string straight = folder / "straight", broken = folder / "broken";
   const std::string options = " --steps 6000 --eval-every 6000 --out ";
-  const Result r =
-      shell("\"$H\" train --save-every 100" + options + broken + kTiny + " & until [ -f " + broken +
-            "/last.safetensors ]; do sleep 0.01; done; kill -INT $!; wait $!");
+  const Result r = shell("env --default-signal=INT \"$H\" train --save-every 100" + options +
+                         broken + kTiny + " & until [ -f " + broken +
+                         "/last.safetensors ]; do sleep 0.01; done; kill -INT $!; wait $!");
   CHECK(r.code == 0);
   CHECK_THAT(r.out, Catch::Contains("headwise train --resume " + broken));
   REQUIRE(headwise_program("train --threads 1 --resume " + broken).code == 0);
@@ -249,7 +249,7 @@ TEST_CASE("Ctrl-C during an evaluation loses nothing", "[cli]") {
   const Folder folder;
   const std::string straight = folder / "straight", broken = folder / "broken";
   const std::string options = " --steps 40 --eval-every 20 --out ";
-  const Result r = shell("\"$H\" train" + options + broken + kOthers +
+  const Result r = shell("env --default-signal=INT \"$H\" train" + options + broken + kOthers +
                          " --eval-batches 100000000 & until [ -f " + broken +
                          "/last.safetensors ]; do sleep 0.01; done; kill -INT $!; wait $!");
   CHECK(r.code == 0);

@@ -113,12 +113,9 @@ TEST_CASE("a rate that is no float is refused before anything changes", "[train]
   TrainOptions options = kSmallTraining;
   options.lr = options.min_lr = 1e100;
   options.warmup = 0;
-  Training<float> t(kSmallModel, options, 1);
-  const std::string before = t.saved();
-  CHECK_THROWS_WITH(
-      t.trainer.step(),
-      Catch::Contains("learning rate 1e+100 is not a finite number >= 0 in this precision"));
-  CHECK((t.saved() == before));
+  CHECK_THROWS_WITH(Training<float>(kSmallModel, options, 1),
+                    "lr: must be finite in this precision, got 1e+100");
+  CHECK_NOTHROW(Training<double>(kSmallModel, options, 1));
 }
 
 TEST_CASE("the op is named in the group and with the draws in which it happened",

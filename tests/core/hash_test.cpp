@@ -26,9 +26,9 @@ TEST_CASE("XXH64 gives its published values", "[core][hash]") {
 TEST_CASE("a hash does not depend on the pieces", "[core][hash]") {
   std::string bytes(1000, '\0');
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31 + i / 7);
-  for (std::size_t n : {0, 1, 31, 32, 33, 63, 64, 65, 100, 1000}) {
+  for (const std::size_t n : {0U, 1U, 31U, 32U, 33U, 63U, 64U, 65U, 100U, 1000U}) {
     const std::string_view text = std::string_view(bytes).substr(0, n);
-    for (std::size_t step : {1, 3, 31, 32, 33, 500}) {
+    for (const std::size_t step : {1U, 3U, 31U, 32U, 33U, 500U}) {
       Xxh64 hash;
       for (std::size_t at = 0; at < n; at += step) hash.add(text.substr(at, step));
       CHECK(hash.value() == hash_of(text));

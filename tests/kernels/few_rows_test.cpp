@@ -136,7 +136,7 @@ TEMPLATE_TEST_CASE("a result of few_rows has the same bits wherever its column s
 TEMPLATE_TEST_CASE("a NaN in few_rows reaches its own results and no others", "[kernels]", float,
                    double) {
   using T = TestType;
-  constexpr T kNaN = std::numeric_limits<T>::quiet_NaN();
+  constexpr T kMissing = std::numeric_limits<T>::quiet_NaN();
   Rng rng(5);
   for (Index c = 1; c <= 67; ++c)
     for (Index at = 0; at < c; ++at) {
@@ -149,10 +149,10 @@ TEMPLATE_TEST_CASE("a NaN in few_rows reaches its own results and no others", "[
           REQUIRE(std::isnan(y[static_cast<std::size_t>(i)]) == expected(i / outputs, i % outputs));
       };
       p.fill(rng);
-      p.x[r * c + at] = kNaN;
+      p.x[r * c + at] = kMissing;
       odd([&](Index row, Index) { return row == r; });
       p.fill(rng);
-      p.w[o * c + at] = kNaN;
+      p.w[o * c + at] = kMissing;
       odd([&](Index, Index column) { return column == o; });
     }
 }

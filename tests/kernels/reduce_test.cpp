@@ -192,7 +192,7 @@ TEMPLATE_TEST_CASE("add and multiply are exact element by element", "[kernels]",
 
 TEMPLATE_TEST_CASE("one element anywhere that is not finite is found", "[kernels]", float, double) {
   using T = TestType;
-  constexpr T kMost = std::numeric_limits<T>::max(), kInf = std::numeric_limits<T>::infinity();
+  constexpr T kMost = std::numeric_limits<T>::max(), kInfinity = std::numeric_limits<T>::infinity();
   for (Index n = 1; n <= 67; ++n) {
     Guarded<T> x(3 * n, n % 16);
     x.fill(kMost);  // finite, though no sum of two is
@@ -201,7 +201,7 @@ TEMPLATE_TEST_CASE("one element anywhere that is not finite is found", "[kernels
     };
     REQUIRE(finite(3, n));
     for (Index at = 0; at < 3 * n; ++at)
-      for (const T odd : {std::numeric_limits<T>::quiet_NaN(), kInf, -kInf}) {
+      for (const T odd : {std::numeric_limits<T>::quiet_NaN(), kInfinity, -kInfinity}) {
         CAPTURE(n, at, odd);
         x[at] = odd;
         REQUIRE_FALSE(finite(3, n));

@@ -28,8 +28,8 @@ Rows some_rows(const PlainSizes& n, Index of, Rng& rng) {
 /// x with those rows filled: with zeros, or in turn with NaN and both infinities.
 template <Real T>
 Tensor<T> filled(Tensor<T> x, const Rows& rows, bool odd) {
-  constexpr T kInf = std::numeric_limits<T>::infinity();
-  const T values[] = {std::numeric_limits<T>::quiet_NaN(), kInf, -kInf};
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  const T values[] = {std::numeric_limits<T>::quiet_NaN(), kInfinity, -kInfinity};
   const Index time = x.shape()[1], c = x.shape()[2];
   T* out = x.data();
   for (const auto& [b, i] : rows)

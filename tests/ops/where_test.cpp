@@ -4,6 +4,7 @@
 #include "headwise/ops/ops.hpp"
 #include "support/backprop.hpp"
 #include "support/catch.hpp"
+#include "support/numbers.hpp"
 #include "support/tensors.hpp"
 
 using namespace headwise;
@@ -24,7 +25,6 @@ TEST_CASE("where broadcasts the condition and both choices", "[ops][where]") {
 }
 
 TEST_CASE("a NaN that is not chosen reaches neither the result nor a gradient", "[ops][where]") {
-  constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   const Condition first({2}, {1, 0});
   const auto f = [&](const auto& v) { return where(first, v[0], v[1]) * v[2]; };
   const Tensor<double> a({2}, {1, kNaN}), b({2}, {kNaN, 2}), factor({2}, {3, 5});
